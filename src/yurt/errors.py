@@ -88,6 +88,7 @@ CODES: dict[str, str] = {
     "agent-failed": "The agent did not start; the message includes its last words.",
     "agent-busy": "The agent has not ended yet.",
     "agent-elsewhere": "The agent runs on another machine that shares your home.",
+    "service-failed": "The program of a service could not be started, or ended.",
     "server-failed": "A server on this machine, such as TensorBoard, ended or did not start.",
     "interrupted": "You pressed Ctrl-C.",
     "lab-not-linux": "The lab needs Linux namespaces.",

@@ -35,7 +35,7 @@ TABLES = {
 
 ELSEWHERE = {
     *("yurt metrics", "yurt lab status", "yurt env list", "yurt prune", "yurt cluster", "yurt doctor"),
-    *("yurt dev status", "yurt dev backups"),
+    *("yurt dev status", "yurt dev backups", "yurt serve list"),
     *("yurt home conflicts", "yurt home backups", "yurt home status"),
 }
 """Verbs whose table needs a site, a lab or a built environment: see test_narrow_tables and their own tests."""
@@ -56,6 +56,7 @@ WITHOUT = {
         *(f"lab fault {each}" for each in ("start-ctld", "stop-dbd", "start-dbd", "full", "free", "link", "unlink")),
         "lab fault delay",
         *(f"dev {each}" for each in ("up", "ssh", "code", "connect", "backup", "restore", "extend", "down")),
+        *(f"serve {each}" for each in ("jupyter", "tensorboard", "mlflow", "run", "open", "stop")),
         *("home restore", "home install", "home sync", "home profile"),
     ]
 }

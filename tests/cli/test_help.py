@@ -85,7 +85,8 @@ def test_context_is_listed_only_where_it_has_a_meaning() -> None:
     context = {f"yurt context{name}" for name in ("", " show", " edit", " probe")}
     env = {f"yurt env{name}" for name in ("", " build", " list", " show", " remove")}
     dev = {"yurt dev", "yurt dev up"}
-    assert chooses == {"yurt", "yurt run", "yurt shell", "yurt cluster", "yurt login", *context, *env, *dev}
+    serve = {f"yurt serve{name}" for name in ("", " jupyter", " tensorboard", " mlflow", " run")}
+    assert chooses == {"yurt", "yurt run", "yurt shell", "yurt cluster", "yurt login", *context, *env, *dev, *serve}
 
 
 def test_a_hidden_context_is_accepted(user: User) -> None:

@@ -17,7 +17,7 @@ from yurt.lifecycle.refresh import refresh
 from yurt.model import ids
 from yurt.model.facts import Facts, NodeKind, Partition
 from yurt.model.run import Plan, Resources, RestartPolicy, RunRef, Status
-from yurt.model.state import Observation
+from yurt.model.state import TERMINATING, Observation
 from yurt.store import BadNode, Store
 from yurt.testing.pods import Pods
 
@@ -133,5 +133,5 @@ def test_a_rejected_task_that_passed_its_gate_is_observed_again(store: Store) ->
     plan = store.plan(made)
     assert plan is not None and refused.give_up(store, plan, Closing(), "invalid partition")
     found = {number: (each.state, each.reason) for number, each in store.tasks(made).items()}
-    assert found[0] == ("unknown", refused.TERMINATING) and found[1] == ("failed", "invalid partition")
+    assert found[0] == ("unknown", TERMINATING) and found[1] == ("failed", "invalid partition")
     assert store.pending_tasks(made) == []

@@ -20,9 +20,18 @@ from yurt.backends.job import module
 SAYS = "import sys, yurt\nprint(yurt.__file__)\n"
 
 
-@pytest.mark.parametrize("name", [name for name in module.files(dev=True) if name.endswith(".py")])
+SENT = {**module.files("dev"), **module.files("service")}
+OTHERS = {
+    "mrunner": ("gin", "mrunner", "munch"),
+    "munch": ("munch",),
+    "yurt/node/service": ("ipykernel", "tensorboard", "werkzeug", "zmq"),
+}
+"""Packages that some of the files may import, by the start of their paths."""
+
+
+@pytest.mark.parametrize("name", [name for name in SENT if name.endswith(".py")])
 def test_old_pythons_can_read_it(name: str) -> None:
-    tree = ast.parse(module.files(dev=True)[name], feature_version=(3, 6))
+    tree = ast.parse(SENT[name], feature_version=(3, 6))
     imported = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -32,11 +41,10 @@ def test_old_pythons_can_read_it(name: str) -> None:
             imported.add(node.module)
     assert "__future__" not in imported, "annotations of 3.7"
     top = {each.partition(".")[0] for each in imported}
-    assert top <= sys.stdlib_module_names | {"yurt", *(("gin", "mrunner", "munch") if "yurt" not in name else ())}
+    others = {each for start, packages in OTHERS.items() if name.startswith(start) for each in packages}
+    assert top <= sys.stdlib_module_names | {"yurt"} | others
     own = {each for each in imported if each.startswith(("yurt", "mrunner", "munch"))}
-    assert own <= {
-        name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in module.files(dev=True)
-    }
+    assert own <= {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in SENT}
 
 
 @pytest.mark.parametrize("version", [f"3.{minor}" for minor in range(6, 15)])
@@ -53,8 +61,8 @@ def test_on_each_python_there_is(run: Run, version: str) -> None:
 
 
 def test_every_file_is_uploaded() -> None:
-    """Every file is uploaded with a dev node, except those that calls and tunnels send themselves."""
-    sent = {name[len("yurt/node/") :] for name in module.files(dev=True) if name.startswith("yurt/node/")}
+    """Every file is uploaded with a dev node or a service, except those that calls and tunnels send themselves."""
+    sent = {name[len("yurt/node/") :] for name in SENT if name.startswith("yurt/node/")}
     there = {
         each.relative_to(module.SOURCE).as_posix()
         for each in module.SOURCE.rglob("*")
@@ -65,13 +73,14 @@ def test_every_file_is_uploaded() -> None:
 
 def test_it_is_small() -> None:
     assert len(zlib.compress(b"".join(module.files().values()))) < 8_000
-    assert len(zlib.compress(b"".join(module.files(dev=True).values()))) < 70_000
+    assert len(zlib.compress(b"".join(module.files("dev").values()))) < 70_000
+    assert len(zlib.compress(b"".join(module.files("service").values()))) < 20_000
 
 
 def test_the_name_depends_on_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
     before = module.name()
     changed = {**module.files(), "yurt/__init__.py": b"# changed\n"}
-    monkeypatch.setattr(module, "files", lambda **_dev: changed)
+    monkeypatch.setattr(module, "files", lambda _purpose: changed)
     module.name.cache_clear()
     assert module.name() != before
     monkeypatch.undo()

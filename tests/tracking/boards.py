@@ -132,7 +132,7 @@ def left(user: User) -> list[str]:
 
 def servers(user: User) -> dict[int, bytes]:
     """Return the processes of TensorBoard that yurt started for a user, and their arguments."""
-    needed = (b"tracking.tensorboard.server", str(user.runtime).encode())
+    needed = (b"service.tensorboard_server", str(user.runtime).encode())
     return {number: words for number, words in processes().items() if all(each in words for each in needed)}
 
 

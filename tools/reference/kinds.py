@@ -14,6 +14,7 @@ from yurt.lifecycle.files.transfer import Fetched
 from yurt.lifecycle.tasks import SweepShown
 from yurt.model.facts import Facts
 from yurt.profiles import Known
+from yurt.services.views import Service
 from yurt.store import Entry
 from yurt.verbs import context, context_profiles
 from yurt.verbs.agent import Round
@@ -61,6 +62,8 @@ KINDS: dict[str, tuple[str, Any]] = {
     "runs": ("yurt ps", list[RunRow]),
     "shell": ("yurt shell", Session),
     "forwarded": ("yurt forward", Forwarded),
+    "service": ("yurt serve", Service),
+    "services": ("yurt serve list", list[Service]),
     "run-shown": ("yurt show", Shown),
     "sweep-shown": ("yurt show SWEEP", SweepShown),
     "log": ("yurt logs", LogLine),

@@ -1,20 +1,28 @@
-"""Opens a page in the user's browser. The address has a token, so no command line contains it."""
+"""The browser of the user, for verbs that open a page."""
 
 from __future__ import annotations
 
 import contextlib
-import html
-import webbrowser
-from pathlib import Path
+import os
+import sys
+from collections.abc import Callable
 
-from yurt import private
+from yurt.cli import app
 
 
-def open_page(url: str, folder: Path) -> bool:
-    """Open an address by a private file in `folder` that leads to it; False if there is no browser."""
-    file = folder / "open.html"
-    text = f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(url)}">\n'
-    private.write(file, text.encode())
+def browser(*, wanted: bool) -> Callable[[str], bool] | None:
+    """Return what opens a URL; None if the user does not want it, or if no browser would open in a window."""
+    return _open if wanted and not app.current().json and _has_screen() else None
+
+
+def _has_screen() -> bool:
+    """Whether a browser would open in a window. Over ssh it would be one in the terminal, if any."""
+    return sys.platform != "linux" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+
+
+def _open(url: str) -> bool:
+    import webbrowser
+
     with contextlib.suppress(webbrowser.Error):
-        return webbrowser.open(file.as_uri())
+        return webbrowser.open(url)
     return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -32,19 +33,20 @@ def cancel(runs: tuple[str, ...], filters: tuple[str, ...]) -> int:
     with watching() if filters else nullcontext(unwatched) as watch:
         found = verbs.cancel(runs, filters=filters, watch=watch)
 
-    def print_text() -> None:
-        done = found.data
-        for name, places in folded([each.id for each in done]).items():
-            each = done[places[0]]
-            if len(places) > 1:
-                late = "" if each.delivered else f"; {_late(each, 'them')}"
-                print(f"{name}: {len(places)} tasks, {counted(done[at].state for at in places)}{late}")
-            elif not each.delivered:
-                print(f"{each.id}: {_late(each, 'it')}")
-            else:
-                print(f"{each.id} {render.with_reason(each.state, render.escaped(each.note))}")
+    return render.result(found, lambda: print_cancelled(found.data))
 
-    return render.result(found, print_text)
+
+def print_cancelled(done: Sequence[Cancelled]) -> None:
+    """Print the outcome for each run; one line for the tasks of a sweep."""
+    for name, places in folded([each.id for each in done]).items():
+        each = done[places[0]]
+        if len(places) > 1:
+            late = "" if each.delivered else f"; {_late(each, 'them')}"
+            print(f"{name}: {len(places)} tasks, {counted(done[at].state for at in places)}{late}")
+        elif not each.delivered:
+            print(f"{each.id}: {_late(each, 'it')}")
+        else:
+            print(f"{each.id} {render.with_reason(each.state, render.escaped(each.note))}")
 
 
 def _late(each: Cancelled, what: str) -> str:

@@ -32,6 +32,7 @@ VERBS = {
     "release": ("yurt.cli.hold:release", "Let held runs start."),
     "shell": ("yurt.cli.shell:shell", "Open a shell on a node, or inside a run."),
     "forward": ("yurt.cli.forward:forward", "Reach a program that listens on the node of a run."),
+    "serve": ("yurt.cli.serve:serve", "Run Jupyter or anything that listens in a job."),
     "dev": ("yurt.cli.dev:dev", "Work on a node of your own, with a workspace that is backed up."),
     "home": ("yurt.cli.home:home", "Keep your homes on several sites in sync."),
     "retry": ("yurt.cli.retry:retry", "Run finished runs again."),

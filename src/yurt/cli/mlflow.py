@@ -10,6 +10,7 @@ import click
 
 from yurt.cli import app, render
 from yurt.cli.app import run_names, verb
+from yurt.cli.browser import browser
 
 if TYPE_CHECKING:
     from yurt.verbs.mlflow import InMlflow
@@ -93,7 +94,8 @@ def _show(ready: Result[InMlflow], folder: Path, *, no_browser: bool) -> None:
 
     render.result(ready, text)
     sys.stdout.flush()
-    if not no_browser and not app.current().json:
-        from yurt.cli.browser import open_page
+    opener = browser(wanted=not no_browser)
+    if opener is not None:
+        from yurt.pages.browse import browse
 
-        open_page(url, folder)
+        browse(folder, url, opener)

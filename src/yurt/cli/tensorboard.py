@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import click
 
 from yurt.cli import app, render
 from yurt.cli.app import run_names, verb
+from yurt.cli.browser import browser
 from yurt.cli.filters import FILTER
 from yurt.cli.option_types import Duration
 
@@ -78,7 +78,7 @@ def tensorboard(runs: tuple[str, ...], filters: tuple[str, ...], logdir: str, no
             interval=interval,
             on_open=on_open,
             on_word=on_word,
-            browser=None if no_browser or now.json or not _has_screen() else _browse,
+            browser=browser(wanted=not no_browser),
             watch=progress.enter_context(watching()),
         )
     return done.exit_code
@@ -99,14 +99,3 @@ def _print(page: TensorboardPage) -> None:
 
 def _few(names: list[str]) -> str:
     return ", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" if len(names) > FEW else "")
-
-
-def _has_screen() -> bool:
-    """Whether a browser would open in a window. Over ssh it would be one in the terminal, if any."""
-    return sys.platform != "linux" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
-
-
-def _browse(url: str) -> bool:
-    import webbrowser
-
-    return webbrowser.open(url)

@@ -17,6 +17,9 @@ from yurt.model.run import RestartPolicy, State, Status
 CANCELLED = "cancelled"
 """The content of `winner` if the user cancelled the run before its job passed the gate."""
 
+TERMINATING = "cancelled; the job is terminating"
+"""The reason of a run that was cancelled and has not ended yet."""
+
 LOST = "race"
 """The cause in exit.json of a candidate of a race that another one has won."""
 

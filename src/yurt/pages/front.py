@@ -48,13 +48,15 @@ class Front:
         died: Callable[[], bool] = lambda: False,
         port: int = 0,
         settings: Mapping[str, str] = MappingProxyType({}),
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """`name` is the server's name, for messages; `died` says whether it has ended. Port 0 is a free one.
 
-        `settings`: what the browser's storage for this page contains at first.
+        `settings`: what the browser's storage for this page contains at first. `headers`: what the server gets with
+        each request instead of what the client says, such as a password.
         """
         self._server, self._name, self._died, self._wanted = server, name, died, port
-        self.settings = settings
+        self.settings, self.headers = settings, headers
         self._answered = False
         self._clients: set[asyncio.Task[None]] = set()
         self._ready = threading.Event()
@@ -197,7 +199,7 @@ class _Connection:
             return False
         sending: asyncio.Task[None] | None = None
         try:
-            writer.write(_for_server(head, target))
+            writer.write(_for_server(head, target, self._front.headers))
             sending = asyncio.create_task(self._send_body(head, writer))
             try:
                 answer = await self._answer(reader, head.method)
@@ -320,9 +322,11 @@ def _storing(settings: Mapping[str, str]) -> str:
     return f"<script>for (const [k, v] of Object.entries({pairs})) localStorage[k] ??= v;</script>"
 
 
-def _for_server(head: RequestHead, target: str) -> bytes:
+def _for_server(head: RequestHead, target: str, headers: Mapping[str, str]) -> bytes:
     """Return the head of a request as the server gets it."""
-    pairs = without_own_cookies(head.headers.forwarded())
+    own = {name.lower() for name in headers}
+    pairs = [pair for pair in without_own_cookies(head.headers.forwarded()) if pair[0].lower() not in own]
+    pairs += headers.items()
     if head.length is None:
         pairs.append(("Transfer-Encoding", "chunked"))
     if head.websocket:

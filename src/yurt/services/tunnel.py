@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,12 +39,29 @@ def command(address: Address, python: str = "python3") -> str:
     return shlex.join([python, "-c", RUN, str(size), *words])
 
 
+class Over(Exception):
+    """The run has ended, or runs elsewhere, so there is nothing to connect to."""
+
+
+async def _never() -> bool:
+    return False
+
+
 class Tunnel:
     """Accepts connections and carries them to the node while `run` is running."""
 
-    def __init__(self, start: Callable[[], list[str]], *, on_word: Callable[[str], None] = lambda _text: None) -> None:
-        """`start` returns the program that runs `command` on the node; it may raise YurtError."""
-        self._start, self._on_word = start, on_word
+    def __init__(
+        self,
+        start: Callable[[], list[str]],
+        *,
+        is_over: Callable[[], Awaitable[bool]] = _never,
+        on_word: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        """`start` returns the program that runs `command` on the node; it may raise YurtError.
+
+        `is_over` says, after the connection was lost, that there is nothing to connect to any more.
+        """
+        self._start, self._is_over, self._on_word = start, is_over, on_word
         self._links: dict[int, _Link] = {}
         self._numbers = 0
         self._reached = False
@@ -77,7 +94,7 @@ class Tunnel:
         await asyncio.Event().wait()
 
     async def run(self) -> None:
-        """Keep the program running until this is cancelled."""
+        """Keep the program running until this is cancelled. Over: there is nothing to connect to any more."""
         pause, lost = FIRST, False
         while True:
             try:
@@ -102,6 +119,8 @@ class Tunnel:
             if not self._reached:
                 raise RefusedError(f"cannot reach the node: {why}", code="run-not-running")
             if not lost:
+                if await self._is_over():
+                    raise Over
                 self._on_word(f"the connection to the node is lost ({why}); yurt connects again")
             lost = True
             await asyncio.sleep(pause)

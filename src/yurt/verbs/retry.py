@@ -257,6 +257,12 @@ def plan(
             code="usage",
             hint=f"start it again with `yurt dev up {run.name}`",
         )
+    if run.purpose == "service":
+        raise UserError(
+            f"run {run.id} is a service, which cannot be retried",
+            code="usage",
+            hint="start a new one with `yurt serve`",
+        )
     if run.task is not None:
         tasks = [run.task]
     if not candidate:

@@ -14,13 +14,14 @@ from yurt.errors import NotFoundError
 from yurt.lifecycle import select
 from yurt.model.growth import Kind
 from yurt.model.progress import Event, Watch, unwatched
+from yurt.pages.browse import browse
 from yurt.pages.folder import page_folder
 from yurt.pages.front import Front
 from yurt.sites import folders
 from yurt.sites.project import Project
 from yurt.store import Entry, Store
 from yurt.tracking.follow import INTERVAL, Follower, bring
-from yurt.tracking.tensorboard.process import Process, browse, check_installed, running
+from yurt.tracking.tensorboard.process import Process, check_installed, running
 from yurt.tracking.tensorboard.view import View
 from yurt.verbs.result import Result
 from yurt.verbs.signals import signals_interrupt
@@ -86,7 +87,7 @@ def tensorboard(
         opened = Result(kind="tensorboard", data=_page(front.url, entries, view), warnings=warnings)
         with contextlib.suppress(KeyboardInterrupt):
             on_open(opened)
-            if browser is not None and not browse(page, front.url, browser):
+            if browser is not None and not browse(page.folder, front.url, browser):
                 on_word("no browser could be opened; open the URL yourself")
             follower = Follower(
                 store,

@@ -132,7 +132,7 @@ class DevNodes:
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program as it is on a node."""
     folder = tmp_path_factory.mktemp("shipped")
-    for name, content in module.files(dev=True).items():
+    for name, content in module.files("dev").items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)

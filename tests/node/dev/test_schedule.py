@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yurt.node.dev import limits
+from yurt.node import limits
 from yurt.node.dev.schedule import Schedule
 
 HOUR = 3600.0

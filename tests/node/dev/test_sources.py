@@ -11,7 +11,7 @@ import pytest
 from tests.node.dev.conftest import DevNodes
 from yurt.node.dev import disk, sources
 from yurt.node.dev.config import Source
-from yurt.node.dev.files import HolderError
+from yurt.node.files import NodeError
 
 
 def fill(tmp_path: Path, kind: str, value: str) -> Path:
@@ -43,7 +43,7 @@ def test_archives(tmp_path: Path, top: str, ending: str, option: str) -> None:
 
 def test_a_damaged_archive(tmp_path: Path) -> None:
     (tmp_path / "a.tar.gz").write_bytes(b"not gzip")
-    with pytest.raises(HolderError, match=r"cannot unpack .*a\.tar\.gz: (?!tar: Exiting)"):
+    with pytest.raises(NodeError, match=r"cannot unpack .*a\.tar\.gz: (?!tar: Exiting)"):
         fill(tmp_path, "archive", str(tmp_path / "a.tar.gz"))
 
 

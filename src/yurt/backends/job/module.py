@@ -1,12 +1,12 @@
 """The modules that scripts in a run can import, as uploaded: files in a folder named by their checksum.
 
-They are `yurt`, and replacements for mrunner and munch. A dev node also gets its own program.
+They are `yurt`, and replacements for mrunner and munch. A dev node and a service also get their own program.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -24,15 +24,20 @@ FILES = {
     "mrunner/helpers/client_helper.py": "shim/mrunner/helpers/client_helper.py",
     "munch/__init__.py": "shim/munch/__init__.py",
 }
-PACKAGES = ("backup", "dev")
-"""The program of dev nodes: all files of these folders."""
+PROGRAMS: dict[str, Sequence[str]] = {"dev": ("backup", "dev"), "service": ("service",)}
+"""The programs of dev nodes and services, by the purpose of their runs: all files of these folders."""
+
+SHARED = ("files.py", "limits.py")
+"""What these programs share."""
 
 
 @cache
-def files(*, dev: bool = False) -> Mapping[str, bytes]:
-    """Return the content of each file, by path."""
+def files(purpose: str = "run") -> Mapping[str, bytes]:
+    """Return the content of each file, by path, for a run with this purpose."""
     found = {name: (SOURCE / source).read_bytes() for name, source in FILES.items()}
-    for package in PACKAGES if dev else ():
+    if purpose in PROGRAMS:
+        found |= {f"yurt/node/{name}": (SOURCE / name).read_bytes() for name in SHARED}
+    for package in PROGRAMS.get(purpose, ()):
         for each in sorted((SOURCE / package).iterdir()):
             if each.suffix in (".py", ".sh", ".zsh", ".fish"):
                 found[f"yurt/node/{package}/{each.name}"] = each.read_bytes()
@@ -40,15 +45,15 @@ def files(*, dev: bool = False) -> Mapping[str, bytes]:
 
 
 @cache
-def name(*, dev: bool = False) -> str:
+def name(purpose: str = "run") -> str:
     """Return the name of the folder: a checksum of the files."""
-    content = (name.encode() + b"\0%d\0" % len(each) + each for name, each in files(dev=dev).items())
+    content = (name.encode() + b"\0%d\0" % len(each) + each for name, each in files(purpose).items())
     return checksum(b"".join(content), 10).hex()
 
 
 @cache
-def parcel(*, dev: bool = False) -> bytes:
+def parcel(purpose: str = "run") -> bytes:
     """Return all files in one gzip stream, as place.sh expects it: each file follows a line with its size and path."""
     packing = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
-    text = b"".join(f"{len(each)} {name}\n".encode() + each for name, each in files(dev=dev).items())
+    text = b"".join(f"{len(each)} {name}\n".encode() + each for name, each in files(purpose).items())
     return packing.compress(text) + packing.flush()

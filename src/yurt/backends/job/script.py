@@ -123,7 +123,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
 
 def imports(plan: Plan) -> str:
     """Return the folder of the modules that the run can import."""
-    return layout.module(plan.project_folder, module.name(dev=plan.run.purpose == "dev"))
+    return layout.module(plan.project_folder, module.name(plan.run.purpose))
 
 
 def used(plan: Plan) -> list[str]:

@@ -161,8 +161,8 @@ class ShellBackend(ABC):
         calls: bytes = b"",
         building: bool = False,
     ) -> Placed:
-        own, dev = {layout.CALLS: calls} if calls else {}, plan.run.purpose == "dev"
-        files = {**self._files(plan), **own, f"node/{module.name(dev=dev)}": module.parcel(dev=dev)}
+        own, purpose = {layout.CALLS: calls} if calls else {}, plan.run.purpose
+        files = {**self._files(plan), **own, f"node/{module.name(purpose)}": module.parcel(purpose)}
         sizes = " ".join([str(len(code.content)), *(f"{len(each)} {name}" for name, each in files.items())])
         apart = [] if shares is None else [shares.folder, shares.environment]
         folder = plan.run.folder.removeprefix(f"{plan.project_folder}/")

@@ -11,7 +11,7 @@ import msgspec
 from yurt.model import ids
 from yurt.model import tasks as numbering
 from yurt.model.run import Run, RunRef, Status
-from yurt.model.state import CANCELLED, never_started
+from yurt.model.state import CANCELLED, TERMINATING, never_started
 from yurt.store import Entry, Store
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ def _after_cancel(status: Status, winner: str, now: float = 0) -> Status:
     if winner == CANCELLED:
         return never_started(status, now or time.time())
     state = "unknown" if status.state in ("waiting", "submitting") else status.state
-    return msgspec.structs.replace(
-        status, state=state, reason="cancelled; the job is terminating", cancel_requested=False
-    )
+    return msgspec.structs.replace(status, state=state, reason=TERMINATING, cancel_requested=False)
 
 
 def note_sweep_cancelled(store: Store, sweep: Run, started: set[int]) -> None:

@@ -17,15 +17,13 @@ from yurt.lifecycle.outbox.submit import partly_submitted
 from yurt.model import ids
 from yurt.model import tasks as numbering
 from yurt.model.run import Plan, RunRef, State, Status
-from yurt.model.state import CANCELLED
+from yurt.model.state import CANCELLED, TERMINATING
 from yurt.store import Store
 
 if TYPE_CHECKING:
     from yurt.backends.base import Backend, Runs
 
 NO_ROOM = ("disk-full", "quota-full")
-
-TERMINATING = "cancelled; the job is terminating"
 
 TEMPORARY = ("submit-limit", "scheduler-busy", "storage-unsafe", *NO_ROOM)
 """Codes of rejections after which the site may accept the same run later."""

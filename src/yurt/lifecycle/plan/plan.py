@@ -111,8 +111,8 @@ def plan(
         planned = Planned(made, needs.warnings, Unsettled(msgspec.json.encode(draft), unreachable))
     else:
         planned = settle.settle(draft, facts, index, watch)
-    if request.dev is not None:
-        planned = holders.on_the_node(planned)
+    if request.dev is not None or request.service is not None:
+        planned = holders.on_the_node(request, planned)
     variables = variables_of(planned.plan)
     arguments.check_size(given.words, variables)
     arguments.check_sets(made.sets, given.words, variables, passed=made.arguments)

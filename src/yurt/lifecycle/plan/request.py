@@ -55,6 +55,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the job runs no command, but keeps its resources for a session with `words`; without words, a shell."""
     dev: Mapping[str, Any] | None = None
     """If the job is a dev node, which `name` names: the configuration of the program that holds it."""
+    service: Mapping[str, Any] | None = None
+    """If the job is a service, which `name` names: the configuration of the program that runs it."""
     calls: str = ""
     """Display name of the function that the tasks call."""
     calls_python: str = ""

@@ -7,8 +7,8 @@ from typing import Any, Callable, Dict, Iterator, List
 
 from yurt.node import backup
 from yurt.node.dev import control
-from yurt.node.dev.files import HolderError
 from yurt.node.dev.hold import hold
+from yurt.node.files import NodeError
 
 
 def main() -> int:
@@ -25,7 +25,7 @@ def main() -> int:
     try:
         for last in answer(words[1:]):
             print(json.dumps(last), flush=True)
-    except (HolderError, backup.BackupError, OSError) as error:
+    except (NodeError, backup.BackupError, OSError) as error:
         last = {"error": str(error)}
         print(json.dumps(last), flush=True)
     return 0 if last.get("ok") else 1

@@ -4,7 +4,7 @@ import os
 import re
 from typing import Dict, Mapping
 
-from yurt.node.dev.files import private_folder
+from yurt.node.files import private_folder
 
 CACHES = {"CCACHE_DIR": "ccache", "PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv", "TMPDIR": "tmp"}
 LEFT_OUT = re.compile(

@@ -5,15 +5,15 @@ import threading
 import time
 from typing import Callable, List, Optional
 
-from yurt.node import backup
-from yurt.node.dev import disk, limits
+from yurt.node import backup, limits
+from yurt.node.dev import disk
 from yurt.node.dev.claim import Claim
 from yurt.node.dev.config import Config
-from yurt.node.dev.files import write
 from yurt.node.dev.idle import Idle
 from yurt.node.dev.schedule import Schedule
 from yurt.node.dev.status import Status
 from yurt.node.dev.worker import shield
+from yurt.node.files import write
 
 DISK = 300.0
 SAMPLE = 60.0

@@ -5,9 +5,9 @@ import time
 import uuid
 from typing import Any, Callable, Dict
 
-from yurt.node.dev import limits
+from yurt.node import limits
 from yurt.node.dev.config import Config
-from yurt.node.dev.files import HolderError, read_json, write_json
+from yurt.node.files import NodeError, read_json, write_json
 
 FILE = "holder"
 BEATS = 2.5
@@ -29,7 +29,7 @@ class Claim:
         """The node that took it over; empty while it is ours."""
 
     def take(self, stopped: Callable[[], bool], note: Callable[[str], None]) -> None:
-        """Wait until no other holder is alive, then write the claim. Raises HolderError if another one is alive.
+        """Wait until no other holder is alive, then write the claim. Raises NodeError if another one is alive.
 
         The caller has locked the folder of the dev node, so a claim from the same folder is of a dead process.
         """
@@ -40,7 +40,7 @@ class Claim:
             if not found or self._is_dead(found):
                 break
             if found.get("beat") != first.get("beat") and found.get("token") == first.get("token"):
-                raise HolderError(
+                raise NodeError(
                     "the dev node %s runs on %s (run %s); stop it with `yurt dev down`, or use another name"
                     % (self._config.name, found.get("node"), found.get("run"))
                 )

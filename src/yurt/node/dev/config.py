@@ -5,7 +5,7 @@ import os
 import re
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
-from yurt.node.dev.files import HolderError
+from yurt.node.files import NodeError
 
 VARIABLE = "YURT_DEV"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
@@ -56,14 +56,14 @@ class Config(NamedTuple):
 
 
 def read(environment: Mapping[str, str]) -> Config:
-    """Return the settings. Raises HolderError if they are missing or not usable."""
+    """Return the settings. Raises NodeError if they are missing or not usable."""
     try:
         given = json.loads(environment.get(VARIABLE) or "")
         if not isinstance(given, dict):
             raise ValueError("it is not an object")
         return _read(given, environment)
     except (ValueError, TypeError, KeyError) as error:
-        raise HolderError("the settings of the dev node in %s are not usable: %r" % (VARIABLE, error)) from None
+        raise NodeError("the settings of the dev node in %s are not usable: %r" % (VARIABLE, error)) from None
 
 
 def _read(given: Dict[str, Any], environment: Mapping[str, str]) -> Config:

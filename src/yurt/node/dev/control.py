@@ -8,8 +8,8 @@ import tempfile
 import threading
 from typing import Any, Callable, Dict, Iterator, Optional
 
-from yurt.node.dev.files import HolderError, NotThereError, read_json
 from yurt.node.dev.status import FILE
+from yurt.node.files import NodeError, NotThereError, read_json
 
 LONGEST_PATH = 100
 LONGEST_REQUEST = 1000000
@@ -80,27 +80,27 @@ def _talk(connection: socket.socket, answer: Answer) -> None:
             found = answer(request, send)
             if found is not None:
                 send(dict(found, ok=True))
-        except HolderError as error:
+        except NodeError as error:
             send({"error": str(error), "missing": isinstance(error, NotThereError)})
         except Exception as error:  # whatever fails, the client gets an answer
             send({"error": "the dev node failed to do this: %s: %s" % (type(error).__name__, error)})
 
 
 def ask(run_folder: str, request: str) -> Iterator[Dict[str, Any]]:
-    """Send a request to the holder of a run on this node; yield its lines. Raises HolderError without a holder."""
+    """Send a request to the holder of a run on this node; yield its lines. Raises NodeError without a holder."""
     status = read_json(os.path.join(run_folder, FILE))
     path = status.get("socket") or ""
     if not path:
-        raise HolderError("the dev node is starting; repeat the command in a moment")
+        raise NodeError("the dev node is starting; repeat the command in a moment")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             connection.connect(path)
         except OSError as error:
             here, there = os.uname().nodename, status.get("node")
             where = "" if here == there else "; it runs on %s, this is %s" % (there, here)
-            raise HolderError("the dev node does not answer: %s%s" % (error.strerror or error, where)) from None
+            raise NodeError("the dev node does not answer: %s%s" % (error.strerror or error, where)) from None
         if not is_same_user(connection):
-            raise HolderError("the socket %s belongs to another user" % path)
+            raise NodeError("the socket %s belongs to another user" % path)
         connection.sendall(request.encode() + b"\n")
         with connection.makefile("rb") as stream:
             for line in stream:

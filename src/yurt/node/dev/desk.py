@@ -7,9 +7,9 @@ from typing import Any, Callable, Dict, List, Optional
 from yurt.node import backup
 from yurt.node.dev import power, sources, swap
 from yurt.node.dev.config import Config
-from yurt.node.dev.files import HolderError, NotThereError, remove
 from yurt.node.dev.place import Place
 from yurt.node.dev.status import Status, backup_of
+from yurt.node.files import NodeError, NotThereError, remove
 
 
 class Desk:
@@ -22,12 +22,12 @@ class Desk:
         """Set when the job ends: a restore then gives up, as it would not be complete in time."""
 
     def open(self) -> None:
-        """Put the workspace in place: kept, restored or created. Raises HolderError or BackupError."""
+        """Put the workspace in place: kept, restored or created. Raises NodeError or BackupError."""
         swap.finish(self.place)
         swap.tidy(self.place)
         path = self.place.workspace
         if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path)):
-            raise HolderError("%s is not a folder; rename it, or choose another workspace name" % path)
+            raise NodeError("%s is not a folder; rename it, or choose another workspace name" % path)
         workspace = self._load()
         known = {each.number for each in backup.versions(self.config.backups)}
         if workspace.base and workspace.base not in known:
@@ -47,9 +47,7 @@ class Desk:
             power.settle(self.place.folder)
             return
         if not workspace.base and not swap.is_ours(self.place):
-            raise HolderError(
-                "%s is there, and yurt did not make it; rename it, or choose another workspace name" % path
-            )
+            raise NodeError("%s is there, and yurt did not make it; rename it, or choose another workspace name" % path)
         if wanted:
             self._set_aside(workspace, wanted)
         elif newest is None or workspace.base == newest.number:
@@ -231,7 +229,7 @@ class Desk:
 
     def _restoring(self, phase: str, done: int, total: int) -> None:
         if self.stopping:
-            raise HolderError("the job ends, so the restore was stopped")
+            raise NodeError("the job ends, so the restore was stopped")
         self.status.set(progress={"phase": phase, "done": done, "total": total})
 
     def _load(self) -> "backup.Workspace":
@@ -245,7 +243,7 @@ class Desk:
 
     def _open_workspace(self) -> "backup.Workspace":
         if self.workspace is None:
-            raise HolderError("the workspace is not there yet")
+            raise NodeError("the workspace is not there yet")
         return self.workspace
 
 

@@ -5,8 +5,8 @@ import socket
 from typing import Dict, List, Mapping, Optional
 
 from yurt.node.dev import caches, control, ssh
-from yurt.node.dev.files import private_folder
 from yurt.node.dev.place import Place
+from yurt.node.files import private_folder
 
 
 class Door:

@@ -16,12 +16,12 @@ from yurt.node.dev.claim import BEATS, Claim
 from yurt.node.dev.config import Config, read
 from yurt.node.dev.desk import Desk
 from yurt.node.dev.door import Door
-from yurt.node.dev.files import HolderError, private_folder, write
 from yurt.node.dev.place import choose
 from yurt.node.dev.requests import Requests
 from yurt.node.dev.schedule import Schedule
 from yurt.node.dev.status import Status, backup_of
 from yurt.node.dev.worker import Task, Worker
+from yurt.node.files import NodeError, private_folder, write
 
 UNUSABLE = 78
 """The exit code if the dev node cannot start; the reason is in the file `why`, as for every run."""
@@ -35,7 +35,7 @@ def hold(environment: Mapping[str, str]) -> int:
     run_folder = environment.get("YURT_RUN_DIR") or os.getcwd()
     try:
         return Holder(read(environment)).run(environment)
-    except (HolderError, backup.BackupError, OSError) as error:
+    except (NodeError, backup.BackupError, OSError) as error:
         why = str(error)
         print("yurt: %s" % why, file=sys.stderr, flush=True)
         try:
@@ -77,7 +77,7 @@ class Holder:
         self.worker = Worker(self._wake)
 
     def run(self, environment: Mapping[str, str]) -> int:
-        """Start, wait, end. Raises HolderError, BackupError or OSError if the dev node cannot start."""
+        """Start, wait, end. Raises NodeError, BackupError or OSError if the dev node cannot start."""
         place, notes = choose(self.config, environment)
         lock = self._lock(place.folder)
         self._own_backups()
@@ -150,7 +150,7 @@ class Holder:
                 return descriptor
             except OSError:
                 if time.monotonic() > deadline or self.signal:
-                    raise HolderError(
+                    raise NodeError(
                         "the dev node %s runs on this node already; stop it with `yurt dev down`, or use another name"
                         % self.config.name
                     ) from None
@@ -161,7 +161,7 @@ class Holder:
         parent = os.path.dirname(self.config.backups)
         os.makedirs(parent, 0o700, exist_ok=True)
         if os.lstat(parent).st_uid != os.getuid():
-            raise HolderError("%s belongs to another user" % parent)
+            raise NodeError("%s belongs to another user" % parent)
         private_folder(self.config.backups)
 
     def _leave_no_empty_backups(self) -> None:
@@ -220,7 +220,7 @@ class Holder:
             if self.door.keep():
                 self.status.set(socket=self.door.socket)
                 say("files in %s were gone and are there again" % self.desk.place.folder)
-        except (HolderError, OSError) as error:
+        except (NodeError, OSError) as error:
             if not self._told_door:
                 say("files in %s are gone: %s" % (self.desk.place.folder, error))
             self._told_door = True
@@ -262,7 +262,7 @@ class Holder:
             raise opening.error
         self.desk.stopping = True
         self.status.set(phase="ending")
-        self.worker.drop_waiting(HolderError("the job of the dev node ends"))
+        self.worker.drop_waiting(NodeError("the job of the dev node ends"))
         if self.leaving and not self.signal:
             say("ended")
             return 0

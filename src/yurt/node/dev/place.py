@@ -7,7 +7,7 @@ import stat
 from typing import List, Mapping, NamedTuple, Tuple
 
 from yurt.node.dev.config import Config
-from yurt.node.dev.files import HolderError, private_folder
+from yurt.node.files import NodeError, private_folder
 
 SCRATCH = ("/scratch", "/local", "/localscratch", "/lscratch", "/raid/scratch")
 
@@ -89,7 +89,7 @@ def _is_private_group(number: int) -> bool:
 def choose(config: Config, environment: Mapping[str, str]) -> Tuple[Place, List[str]]:
     """Return the place of the workspace, with its folders created, and notes on folders that are not used.
 
-    Raises HolderError if no folder on this node is this user's alone.
+    Raises NodeError if no folder on this node is this user's alone.
     """
     root, notes = _own_disk(config, environment)
     folder = _own_folder(root, config.name)
@@ -98,7 +98,7 @@ def choose(config: Config, environment: Mapping[str, str]) -> Tuple[Place, List[
         parent = os.path.dirname(config.workspace)
         why = _usable(parent, deep=True)
         if why:
-            raise HolderError("the workspace cannot be in %s: %s" % (parent, why))
+            raise NodeError("the workspace cannot be in %s: %s" % (parent, why))
         beside = _own_folder(parent, config.name)
     name = os.path.basename(config.workspace)
     beside = private_folder(os.path.join(beside or folder, OF + name))
@@ -110,12 +110,12 @@ def _own_folder(root: str, name: str) -> str:
 
 
 def _own_disk(config: Config, environment: Mapping[str, str]) -> Tuple[str, List[str]]:
-    """Return this user's folder on the node's own disk, and why better ones are not used. Raises HolderError."""
+    """Return this user's folder on the node's own disk, and why better ones are not used. Raises NodeError."""
     if config.root:
         root = os.path.abspath(os.path.expanduser(config.root))
         why = _usable(root, deep=True)
         if why:
-            raise HolderError("the workspace cannot be in %s: %s" % (root, why))
+            raise NodeError("the workspace cannot be in %s: %s" % (root, why))
         return root, []
     notes: List[str] = []
     for root in candidates(environment, user()):
@@ -126,7 +126,7 @@ def _own_disk(config: Config, environment: Mapping[str, str]) -> Tuple[str, List
             return root, notes
         if os.path.lexists(root):
             notes.append(why)
-    raise HolderError("no folder for the workspace on this node: %s" % "; ".join(notes or [why]))
+    raise NodeError("no folder for the workspace on this node: %s" % "; ".join(notes or [why]))
 
 
 def _usable(root: str, deep: bool) -> str:

@@ -3,7 +3,7 @@
 import os
 import threading
 
-from yurt.node.dev.files import read_json, write_json
+from yurt.node.files import read_json, write_json
 
 MARK = "unwritten"
 BOOT = "/proc/sys/kernel/random/boot_id"

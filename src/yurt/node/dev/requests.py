@@ -6,8 +6,8 @@ from yurt.node import backup
 from yurt.node.dev import ssh
 from yurt.node.dev.control import Send
 from yurt.node.dev.desk import Desk
-from yurt.node.dev.files import HolderError, NotThereError
 from yurt.node.dev.worker import Task, Worker
+from yurt.node.files import NodeError, NotThereError
 
 PAUSE = 0.5
 QUIET = 10.0
@@ -31,7 +31,7 @@ class Requests:
         self._served = served
 
     def answer(self, request: Dict[str, Any], send: Send) -> Optional[Dict[str, Any]]:
-        """Carry out one request and return its answer; None if it was sent. Raises HolderError with the reason."""
+        """Carry out one request and return its answer; None if it was sent. Raises NodeError with the reason."""
         do = request.get("do")
         if do == "info":
             return dict(self._desk.status.fields(), **self._served)
@@ -39,7 +39,7 @@ class Requests:
             try:
                 ssh.authorize(self._desk.place.folder, str(request.get("key") or ""))
             except ssh.SshError as error:
-                raise HolderError(str(error)) from None
+                raise NodeError(str(error)) from None
             return {}
         if do == "time":
             end = self._look()
@@ -54,7 +54,7 @@ class Requests:
         if do == "down":
             self._down(bool(request.get("backup", True)), send)
             return None
-        raise HolderError("unknown request %r" % do)
+        raise NodeError("unknown request %r" % do)
 
     def _wait(self, task: Task, send: Send) -> Dict[str, Any]:
         last, quiet = None, 0.0
@@ -66,7 +66,7 @@ class Requests:
         if isinstance(task.error, backup.MissingPathError):
             raise NotThereError(str(task.error))
         if isinstance(task.error, backup.BackupError):
-            raise HolderError(str(task.error))
+            raise NodeError(str(task.error))
         if task.error is not None:
             raise task.error
         return dict(task.result)

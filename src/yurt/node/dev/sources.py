@@ -7,7 +7,7 @@ import subprocess
 from typing import Dict, List, Optional, Set
 
 from yurt.node.dev.config import Source
-from yurt.node.dev.files import HolderError, remove
+from yurt.node.files import NodeError, remove
 
 UNPACKERS = {".tar.lz4": "lz4", ".tar.zst": "zstd", ".tar.gz": "gzip", ".tgz": "gzip", ".tar": ""}
 USUAL = ("work",)
@@ -21,7 +21,7 @@ TAR_ENDS = ("tar: Exiting with failure status", "tar: Error is not recoverable",
 
 
 def fill(source: Source, target: str, name: str, run_folder: str) -> None:
-    """Put the content of a source into an existing empty folder. Raises HolderError; then the caller removes it.
+    """Put the content of a source into an existing empty folder. Raises NodeError; then the caller removes it.
 
     `name` is the name of the workspace: an archive may hold it as its only top folder.
     """
@@ -61,9 +61,9 @@ def _run(words: List[str], what: str, environment: Optional[Dict[str, str]] = No
             check=False,
         )
     except OSError as error:
-        raise HolderError("%s: %s: %s" % (what, words[0], error.strerror)) from None
+        raise NodeError("%s: %s: %s" % (what, words[0], error.strerror)) from None
     if done.returncode:
-        raise HolderError("%s: %s" % (what, _reason(done.stderr) or "exit code %d" % done.returncode))
+        raise NodeError("%s: %s" % (what, _reason(done.stderr) or "exit code %d" % done.returncode))
 
 
 def _reason(stderr: bytes) -> str:
@@ -83,7 +83,7 @@ def _clone(url: str, target: str) -> None:
 
 def _copy(folder: str, target: str) -> None:
     if not os.path.isdir(folder):
-        raise HolderError("cannot copy the folder %s: it does not exist on this node" % folder)
+        raise NodeError("cannot copy the folder %s: it does not exist on this node" % folder)
     _run(["cp", "-a", os.path.join(folder, "."), target], "cannot copy the folder %s" % folder)
 
 
@@ -108,12 +108,12 @@ def _unpack(archive: str, target: str, name: str) -> None:
     what = "cannot unpack %s" % archive
     ending = next((each for each in UNPACKERS if archive.endswith(each)), None)
     if ending is None:
-        raise HolderError("%s: its name ends in none of %s" % (what, " ".join(sorted(UNPACKERS))))
+        raise NodeError("%s: its name ends in none of %s" % (what, " ".join(sorted(UNPACKERS))))
     if not os.path.isfile(archive):
-        raise HolderError("%s: it does not exist on this node" % what)
+        raise NodeError("%s: it does not exist on this node" % what)
     program = UNPACKERS[ending]
     if program and shutil.which(program) is None:
-        raise HolderError("%s: command %s not found on this node" % (what, program))
+        raise NodeError("%s: command %s not found on this node" % (what, program))
     words = ["tar", "-x", "-p", "--no-same-owner", "-C", target, "-f"]
     if not program:
         _run([*words, archive], what)
@@ -129,9 +129,9 @@ def _unpack(archive: str, target: str, name: str) -> None:
             first.stdout.close()
         _out, errors = second.communicate()
         if second.returncode:
-            raise HolderError("%s: %s" % (what, _reason(errors)))
+            raise NodeError("%s: %s" % (what, _reason(errors)))
         if first.wait():
-            raise HolderError("%s: %s failed with exit code %d" % (what, program, first.returncode))
+            raise NodeError("%s: %s failed with exit code %d" % (what, program, first.returncode))
     _lift(target, {*USUAL, name, os.path.basename(archive)[: -len(ending)]})
 
 

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Optional
 
-from yurt.node.dev.files import write_json
+from yurt.node.files import write_json
 
 FILE = "dev.json"
 PAUSE = 2.0

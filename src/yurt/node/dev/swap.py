@@ -3,8 +3,8 @@
 import os
 from typing import Dict
 
-from yurt.node.dev.files import read_json, remove, write_json
 from yurt.node.dev.place import Place
+from yurt.node.files import read_json, remove, write_json
 
 PLAN = "swap"
 MADE = "made"

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,7 +66,7 @@ class Process:
 @contextmanager
 def running(page: PageFolder, logdir: Path, seconds: float) -> Iterator[Process]:
     """Run TensorBoard over a log folder, which it reads every so many seconds, while the context lasts."""
-    argv = [sys.executable, "-m", "yurt.tracking.tensorboard.server", str(page.socket), str(logdir), f"{seconds:g}"]
+    argv = [sys.executable, "-m", "yurt.node.service.tensorboard_server", str(page.socket), str(logdir), f"{seconds:g}"]
     with open(page.folder / LOG, "wb", opener=private.opener) as log:
         # A session of its own: Ctrl-C in the terminal must not reach it before yurt has cleaned up.
         child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd="/", start_new_session=True)
@@ -84,13 +84,3 @@ def _listens(path: Path) -> bool:
         made.connect(str(path))
         return True
     return False
-
-
-def browse(page: PageFolder, url: str, opener: Callable[[str], bool]) -> bool:
-    """Open a URL with a token in the browser, and return whether that worked.
-
-    All users can read the arguments of processes, so the browser gets a private file that leads to the URL.
-    """
-    file = page.folder / "open.html"
-    private.write(file, f'<!doctype html><meta http-equiv="refresh" content="0;url={url}">\n'.encode())
-    return opener(file.as_uri())

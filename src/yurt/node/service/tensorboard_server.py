@@ -1,10 +1,8 @@
-"""The process that runs TensorBoard on a unix socket: `python -m … SOCKET FOLDER SECONDS`.
+"""The process that runs TensorBoard on a unix socket: `python tensorboard_server.py SOCKET FOLDER SECONDS`.
 
 It ends when its standard input ends, which it shares with nobody: the process that started it has ended then, however
 that happened. It writes no file but its log, and listens on no port.
 """
-
-from __future__ import annotations
 
 import contextlib
 import os
@@ -63,4 +61,6 @@ def _end_with_input(socket: str) -> None:
 
 
 if __name__ == "__main__":
+    if os.path.abspath(sys.path[0]) == os.path.dirname(os.path.abspath(__file__)):
+        del sys.path[0]  # programs must not import the modules beside this one
     main(*sys.argv[1:4])

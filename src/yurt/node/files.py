@@ -7,11 +7,11 @@ import stat
 from typing import Any, Dict
 
 
-class HolderError(Exception):
-    """The dev node cannot do this. The message is one sentence for the user."""
+class NodeError(Exception):
+    """This cannot be done on this node. The message is one sentence for the user."""
 
 
-class NotThereError(HolderError):
+class NotThereError(NodeError):
     """What the user named is not there."""
 
 
@@ -71,7 +71,7 @@ def remove(path: str) -> None:
 def private_folder(path: str) -> str:
     """Create a folder of this user alone (0700) and return its path.
 
-    Raises HolderError if it is there and belongs to another user, or is no folder: another user could have made it.
+    Raises NodeError if it is there and belongs to another user, or is no folder: another user could have made it.
     """
     try:
         os.mkdir(path, 0o700)
@@ -79,9 +79,9 @@ def private_folder(path: str) -> str:
         pass
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode):
-        raise HolderError("%s is not a folder; remove it" % path)
+        raise NodeError("%s is not a folder; remove it" % path)
     if found.st_uid != os.getuid():
-        raise HolderError("%s belongs to another user" % path)
+        raise NodeError("%s belongs to another user" % path)
     if found.st_mode & 0o077:
         os.chmod(path, 0o700)
     return path

@@ -1,0 +1,46 @@
+"""`yurt serve …`: services in jobs. Each command has a module of its own, imported when it is called."""
+
+from __future__ import annotations
+
+import click
+
+from yurt.cli.app import Group
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "jupyter": ("yurt.cli.serve_start:jupyter", "Run JupyterLab in a job, and open it here."),
+    "tensorboard": ("yurt.cli.serve_start:tensorboard", "Run TensorBoard in a job, where the event files are."),
+    "mlflow": ("yurt.cli.serve_start:mlflow", "Run MLflow in a job, where its store is."),
+    "run": ("yurt.cli.serve_start:run", "Run any program that listens in a job, and open it here."),
+    "list": ("yurt.cli.serve_list:list_", "List services."),
+    "open": ("yurt.cli.serve_open:open_", "Open a service that is running."),
+    "stop": ("yurt.cli.serve_stop:stop", "End services."),
+}
+
+EXAMPLES = [
+    "yurt serve jupyter --gpus 1 --time 4h",
+    "yurt serve --context alpha -- python app.py --port {port}",
+    "yurt serve list",
+    "yurt serve open jupyter",
+    "yurt serve stop jupyter",
+]
+
+
+class Serve(Group):
+    """The group `serve`: other words than its commands are a command to run, or a service of yurt.yaml."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*COMMANDS, "--help", "-h"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=Serve, lazy=COMMANDS, examples=EXAMPLES, subcommand_metavar="COMMAND [ARGS]...")
+def serve() -> None:
+    """Run Jupyter or anything that listens in a job.
+
+    Submits a job, waits until its program listens, and connects this machine to it through the site's login node. Only
+    you can reach it, also on a node that you share with others. Ctrl-C asks whether the job stays; `yurt serve open`
+    returns to it.
+
+    Short for `yurt serve run -- PROGRAM`, which runs any program: `yurt serve -- PROGRAM`.
+    """

@@ -1,0 +1,78 @@
+"""Shows a service on the terminal: what it waits for, its URL, what happens to it; and asks whether it stays."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from yurt.cli import app, render
+from yurt.cli.pending import Pending
+
+if TYPE_CHECKING:
+    from yurt.model.files import Stream
+    from yurt.services.views import Service
+    from yurt.store import Entry
+    from yurt.verbs.result import Result
+
+
+class Screen:
+    """The terminal, as `yurt.verbs.serve_open.Screen`."""
+
+    def __init__(self, *, on_exit: str, begin: Callable[[], None] = lambda: None) -> None:
+        """`on_exit` is ask, keep or stop. `begin` is called before the first output."""
+        now = app.current()
+        self._quiet = now.quiet or now.json
+        self._pending, self._on_exit, self._begin = Pending(quiet=self._quiet), on_exit, begin
+
+    def waits(self, entry: Entry, phase: str, warnings: Sequence[str]) -> None:
+        self._begin()
+        self._pending.show(entry, warnings, more=phase)
+
+    def opened(self, found: Result[Service]) -> None:
+        self._begin()
+        self.clear()
+        render.result(found, lambda: self._print(found.data), requested=True)
+        sys.stdout.flush()
+
+    def _print(self, each: Service) -> None:
+        if not self._quiet:
+            where = f"{each.node} of {each.context}" if each.node else each.context
+            text = f"service '{each.name}' runs on {where} as run {each.run}; press Ctrl-C to leave"
+            print(f"yurt: {render.escaped(text)}", file=sys.stderr, flush=True)
+            if each.private == "port":
+                text = f"every user of {each.node} can reach its port, because you allowed it"
+                print(f"yurt: {render.escaped(text)}", file=sys.stderr, flush=True)
+        print(each.url)
+
+    def word(self, text: str) -> None:
+        self._begin()
+        self.clear()
+        if not app.current().quiet:
+            with suppress(OSError):  # the terminal was closed
+                print(f"yurt: {render.escaped(text)}", file=sys.stderr, flush=True)
+
+    def log(self, which: Stream, part: bytes) -> None:
+        del which
+        self.clear()
+        sys.stderr.write(render.escaped(part.decode(errors="replace").replace("\t", "    ")))
+        sys.stderr.flush()
+
+    def keeps(self, entry: Entry) -> bool:
+        self._begin()
+        self.clear()
+        if self._on_exit != "ask" or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return self._on_exit != "stop"
+        name = entry.run.name
+        try:
+            print(file=sys.stderr)
+            return click.confirm(f"keep service '{name}' running on {entry.run.context}?", default=True, err=True)
+        except (click.Abort, OSError):
+            print(file=sys.stderr)
+            return True
+
+    def clear(self) -> None:
+        self._pending.clear()
