@@ -71,7 +71,7 @@ def start(argv: List[str], environment: Dict[str, str], path: str) -> "subproces
         [sys.executable, "-I", "-S", here, path, *argv],
         env=environment,
         stdin=subprocess.DEVNULL,
-        preexec_fn=end_with_parent,
+        preexec_fn=end_with_parent,  # noqa: PLW1509 - the runner has one thread
     )
 
 
@@ -96,8 +96,8 @@ def main(path: str, argv: List[str]) -> int:
         signal.signal(number, pass_on)
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
     children.append(child)
-    for number in came[:1]:  # it came before there was a program
-        child.send_signal(number)
+    for early in came[:1]:  # it came before there was a program
+        child.send_signal(early)
     threading.Thread(target=_serve, args=(listener, aside, path), daemon=True).start()
     code = child.wait()
     return code if code >= 0 else 128 - code

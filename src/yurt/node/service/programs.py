@@ -11,7 +11,16 @@ from yurt.node.service.place import Place
 HERE = os.path.dirname(os.path.abspath(__file__))
 PORT, SOCKET = "{port}", "{socket}"
 
-SERVER = ("ARTIFACTS_ONLY", "EXPOSE_PROMETHEUS", "GUNICORN_OPTS", "HOST", "PORT", "SERVER_", "STATIC_PREFIX", "TRACKING_URI")
+SERVER = (
+    "ARTIFACTS_ONLY",
+    "EXPOSE_PROMETHEUS",
+    "GUNICORN_OPTS",
+    "HOST",
+    "PORT",
+    "SERVER_",
+    "STATIC_PREFIX",
+    "TRACKING_URI",
+)
 """Variables of MLflow that would change how its server listens, or whom it answers."""
 
 FIND = """
@@ -28,8 +37,7 @@ except Exception:
 """Exits with 1 if a module is not installed; else prints its version, if that is known."""
 
 REFUSAL = (
-    "node %s does not let programs have a network of their own, so that every user of the node could reach the port:"
-    " "
+    "node %s does not let programs have a network of their own, so that every user of the node could reach the port: "
 )
 
 

@@ -174,7 +174,10 @@ def _started(argv: Any, environment: Dict[str, str]) -> "subprocess.Popen[bytes]
     try:
         # A pipe that nobody writes to: TensorBoard ends when this process, which holds the other end, has ended.
         return subprocess.Popen(
-            argv, env=environment, stdin=subprocess.PIPE, preexec_fn=children.end_with_parent
+            argv,
+            env=environment,
+            stdin=subprocess.PIPE,
+            preexec_fn=children.end_with_parent,  # noqa: PLW1509 - the runner has one thread
         )
     except OSError as error:
         raise NodeError("%s cannot be started: %s" % (argv[0], error.strerror)) from None
