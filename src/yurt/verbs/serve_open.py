@@ -214,7 +214,7 @@ class _Visit:
         pause, checked = 0.2, time.monotonic()
         while True:
             status = self._read()
-            if status is not None and status.start >= (self._entry.status.started or 0) - 60:
+            if status is not None and status.restarts >= self._entry.status.restarts:
                 self._status = status
                 if status.phase == "ready":
                     return status

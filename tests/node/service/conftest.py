@@ -175,5 +175,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield made
     for each in made.started:
         each.end()
+    for each in made.started:
         for left in each.processes():
             os.kill(left, signal.SIGKILL)

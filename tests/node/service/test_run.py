@@ -124,9 +124,12 @@ def test_a_second_start_replaces_what_the_first_one_said(start: Start) -> None:
     first = start(words=["sh", "-c", ": {socket}; exit 1"])
     first.process.wait(60)
     (first.run / "service.json").write_text(json.dumps({**first.status, "socket": "/old", "phase": "ready"}))
-    second = start(words=["sh", "-c", ": {socket}; touch began; exec sleep 600"])
+    assert first.status["restarts"] == 0
+    words = ["sh", "-c", ": {socket}; touch began; exec sleep 600"]
+    second = start(words=words, variables={"YURT_RESTARTS": "1"})
     eventually((start.top / "began").exists)
     assert second.status["phase"] == "starting" and "socket" not in second.status
+    assert second.status["restarts"] == 1
 
 
 def test_a_run_folder_that_cannot_be_written(start: Start) -> None:

@@ -34,7 +34,8 @@ class Status:
     def __init__(self, environment: Dict[str, str], **fields: Any) -> None:
         folder = environment.get("YURT_RUN_DIR") or os.getcwd()
         self._path = os.path.join(folder, FILE)
-        self._fields: Dict[str, Any] = {"phase": "starting", "node": os.uname().nodename}
+        restarts = int(environment.get("YURT_RESTARTS") or 0)
+        self._fields: Dict[str, Any] = {"phase": "starting", "node": os.uname().nodename, "restarts": restarts}
         self._fields.update(fields)
 
     def set(self, **fields: Any) -> None:
