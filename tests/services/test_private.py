@@ -105,13 +105,9 @@ print(json.dumps(found))
 SYSTEM = {
     "munged": "authenticates users of Slurm; everyone must reach it",
     "sshd": "ssh asks for a key",
-    "slurmctld": "Slurm checks each request with munge",
     "slurmd": "Slurm checks each request with munge",
-    "slurmdbd": "Slurm checks each request with munge",
-    "slurmstepd": "Slurm checks each request with munge; its sockets are in a folder of root",
+    "slurmstepd": "Slurm checks each request with munge; it serves root and the owner of the job",
     "srun": "of Slurm: accepts only messages with the credential of its step",
-    "mariadbd": "the database of Slurm asks for a password",
-    "python3": "the package index of the lab, on its controller",
 }
 """Programs that may answer bob, and why."""
 

@@ -116,9 +116,9 @@ class ServiceProcess:
         assert is_ready(), (self.status, self.words)
         return self.status
 
-    def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes]:
+    def get(self, path: str, method: str = "GET", body: bytes = b"", token: str = "") -> tuple[int, bytes]:
         connection = Connection(self.status["socket"])
-        connection.request(method, path, headers={name.capitalize(): value for name, value in headers.items()})
+        connection.request(method, path, body, {"Authorization": f"token {token}"} if token else {})
         answer = connection.getresponse()
         return answer.status, answer.read()
 

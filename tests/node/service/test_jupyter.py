@@ -29,6 +29,17 @@ c.AsyncIOLoopKernelManager.ip = "127.0.0.1"
 c.ServerKernelManager.transport = "tcp"
 """
 
+KERNEL_SETTINGS = """
+c.IPKernelApp.transport = "tcp"
+c.IPKernelApp.ip = "0.0.0.0"
+"""
+
+KERNEL = {
+    "argv": ["python", "-m", "ipykernel", "-f", "{connection_file}"],
+    "display_name": "Mine",
+    "language": "python",
+}
+
 
 def test_settings_of_the_user_open_nothing(start: Start, tmp_path: Path) -> None:
     folder = tmp_path / ".jupyter"
@@ -36,19 +47,24 @@ def test_settings_of_the_user_open_nothing(start: Start, tmp_path: Path) -> None
     for name in ("server", "lab"):
         (folder / f"jupyter_{name}_config.py").write_text(SETTINGS)
     (folder / "jupyter_notebook_config.py").write_text(SETTINGS.replace("ServerApp", "NotebookApp"))
+    profile = tmp_path / "ipython" / "profile_default"
+    profile.mkdir(parents=True)
+    (profile / "ipython_kernel_config.py").write_text(KERNEL_SETTINGS)
+    (tmp_path / "data" / "kernels" / "mine").mkdir(parents=True)
+    (tmp_path / "data" / "kernels" / "mine" / "kernel.json").write_text(json.dumps(KERNEL))
     variables = {"JUPYTER_TOKEN": "mine", "JUPYTER_PORT": "9998", "JUPYTER_RUNTIME_DIR": str(tmp_path / "shared")}
+    variables |= {"JUPYTER_DATA_DIR": str(tmp_path / "data"), "IPYTHONDIR": str(profile.parent)}
     made = start("jupyter", variables={**variables, "JUPYTER_CONFIG_DIR": str(folder)})
     status = made.ready()
     token = Path(status["token"]).read_text()
-    own = {"authorization": f"token {token}"}
-    assert made.get("/api/kernels")[0] == made.get("/api/kernels", authorization="token mine")[0] == 403
-    assert made.get("/api/kernels", **own) == (200, b"[]")
-    code, answer = made.get("/api/kernels", "POST", **own)
-    assert code == 201
-    kernel = json.loads(answer)["id"]
+    assert made.get("/api/kernels")[0] == made.get("/api/kernels", token="mine")[0] == 403
+    assert made.get("/api/kernels", token=token) == (200, b"[]")
+    for name in ("python3", "mine"):
+        code, answer = made.get("/api/kernels", "POST", json.dumps({"name": name}).encode(), token=token)
+        assert code == 201 and json.loads(answer)["name"] == name
     runtime = Path(status["socket"]).parent / "run"
-    eventually(lambda: json.loads(made.get(f"/api/kernels/{kernel}", **own)[1])["execution_state"] != "dead")
-    eventually(lambda: len([each for each in runtime.iterdir() if each.is_socket()]) == 6)
+    # A kernel has five sockets, and one for the output of processes that it forks.
+    eventually(lambda: len([each for each in runtime.iterdir() if each.is_socket()]) == 12)
     sockets = {fd for each in made.processes() for fd in inodes(each)}
     assert sockets and not sockets & inodes_of_ports()
     assert not (tmp_path / "shared").exists()
