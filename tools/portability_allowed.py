@@ -55,4 +55,8 @@ ALLOWED = {
     ("node/dev/idle.py", "/proc"): "without it, a dev node never counts as idle",
     ("node/metrics.py", "/proc"): "without it, each node writes its own file",
     ("node/dev/power.py", "/proc"): "elsewhere, a loss of power is not noticed",
+    ("node/service/children.py", "/proc"): "elsewhere, processes that leave the group of a service may stay",
+    ("node/service/namespace.py", "/proc"): "only where the kernel has namespaces",
+    ("node/service/namespace.py", "Linux constant"): "only where the kernel has namespaces",
+    ("node/service/place.py", "/proc"): "elsewhere, /tmp is used, and its type is not known",
 }

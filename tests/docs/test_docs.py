@@ -1,4 +1,4 @@
-"""Docs that run: the console and python blocks of the README, the tutorial and the how-tos, in order, in one shell."""
+"""Docs that run: the blocks of the README, the tutorial, the how-tos and an explanation, in order, in one shell."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ TUTORIAL = ROOT / "docs" / "tutorial" / "first-run.md"
 PAGES = [
     ROOT / "README.md",
     *(page for kind in ("tutorial", "how-to") for page in sorted((ROOT / "docs" / kind).glob("*.md"))),
+    ROOT / "docs" / "explanation" / "private-services.md",
 ]
 
 

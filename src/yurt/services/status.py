@@ -30,6 +30,8 @@ class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True):
     """When its job reaches its time limit."""
     start: float = 0.0
     """When the job started it."""
+    restarts: int = 0
+    """Of the run: an earlier start of a requeued job may have written the file, on another node."""
 
 
 def read(content: bytes | None) -> ServiceStatus | None:

@@ -214,18 +214,22 @@ class _Visit:
         pause, checked = 0.2, time.monotonic()
         while True:
             status = self._read()
-            if status is not None and status.start >= (self._entry.status.started or 0) - 60:
+            if status is not None and status.restarts >= self._entry.status.restarts:
                 self._status = status
                 if status.phase == "ready":
                     return status
-                if status.note:
-                    raise RefusedError(f"{self._entry.run.context}: {status.note}", code="service-failed")
+                self._check_note(status)
             self._screen.waits(self._entry, status.phase if status is not None else "starting", [])
             time.sleep(pause)
             pause = min(1.0, pause * 1.3)
             if time.monotonic() - checked > 2:
                 self._check_running()
                 checked = time.monotonic()
+
+    def _check_note(self, status: ServiceStatus | None) -> None:
+        """RefusedError if the job says why it did not start the program."""
+        if status is not None and status.note:
+            raise RefusedError(f"{self._entry.run.context}: {status.note}", code="service-failed")
 
     def _check_running(self) -> None:
         run = self._entry.run
@@ -257,6 +261,9 @@ class _Visit:
         if status.state == "cancelled" or (status.state == "completed" and self.page is not None):
             self._screen.word(f"service '{run.name}' has ended")
             return
+        if self.page is None:
+            with suppress(UnreachableError):
+                self._check_note(self._read())
         with suppress(YurtError):  # there is none, or its site is not reachable
             copy(self._store, run, self._screen.log, lines=LOG_LINES)
         when = " before it listened" if self.page is None else ""

@@ -1,10 +1,11 @@
-"""Starts a Python kernel of Jupyter without ports, which every user of the node could reach.
+"""Starts a Python kernel of Jupyter without ports: `python ipython_kernel.py MODULE [WORD…]` for `python -m MODULE`.
 
 Processes that a cell forks send their output to the kernel through a port of the loopback: here, through a socket in
 the private folder. The debugger of JupyterLab needs a port, so it is switched off.
 """
 
 import os
+import runpy
 import sys
 from importlib import import_module
 from typing import Any
@@ -49,13 +50,20 @@ def use_no_debugger() -> None:
         del modules["debugpy"]
 
 
+def main(module: str) -> None:
+    """Run the module of a kernel, as `python -m MODULE` does."""
+    runtime = os.environ.get("JUPYTER_RUNTIME_DIR", "")
+    if runtime:
+        try:
+            use_no_debugger()
+            use_no_ports(runtime)
+        except ImportError:  # a kernel without ipykernel
+            pass
+    sys.path.insert(0, os.getcwd())
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
 if __name__ == "__main__":
     if os.path.abspath(sys.path[0]) == os.path.dirname(os.path.abspath(__file__)):
         del sys.path[0]  # notebooks must not import the modules beside this one
-    runtime = os.environ.get("JUPYTER_RUNTIME_DIR", "")
-    if runtime:
-        use_no_debugger()
-        use_no_ports(runtime)
-    from ipykernel import kernelapp
-
-    kernelapp.launch_new_instance()
+    main(sys.argv.pop(1))

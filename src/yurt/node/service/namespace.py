@@ -11,7 +11,7 @@ import struct
 import subprocess
 import threading
 import time
-from typing import Dict, List
+from typing import Any, Dict, List, Optional
 
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
 SET_FLAGS, UP, RUNNING = 0x8914, 0x1, 0x40
@@ -19,6 +19,7 @@ SET_FLAGS, UP, RUNNING = 0x8914, 0x1, 0x40
 
 PORT = 8000
 PIECE = 1 << 16
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def isolate() -> None:
@@ -50,9 +51,9 @@ def is_allowed() -> bool:
     if not child:
         try:
             isolate()
-        except OSError:
+            os._exit(0)
+        finally:
             os._exit(1)
-        os._exit(0)
     return os.waitpid(child, 0)[1] == 0
 
 
@@ -63,8 +64,15 @@ def start(argv: List[str], environment: Dict[str, str], path: str) -> "subproces
     """
     import sys
 
+    from yurt.node.service.children import end_with_parent  # this file is also a program, without the others
+
     here = os.path.abspath(__file__)
-    return subprocess.Popen([sys.executable, "-I", "-S", here, path, *argv], env=environment, stdin=subprocess.DEVNULL)
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", here, path, *argv],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        preexec_fn=end_with_parent,  # noqa: PLW1509 - the runner has one thread
+    )
 
 
 def main(path: str, argv: List[str]) -> int:
@@ -76,28 +84,53 @@ def main(path: str, argv: List[str]) -> int:
     os.umask(before)
     listener.listen(128)
     isolate()
-    child = subprocess.Popen(argv)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda number, _frame: child.send_signal(number))
+    came: List[int] = []
+    children: "List[subprocess.Popen[bytes]]" = []
+
+    def pass_on(number: int, _frame: Any) -> None:
+        came.append(number)
+        for each in children:
+            each.send_signal(number)
+
+    for number in SIGNALS:
+        signal.signal(number, pass_on)
+    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
+    children.append(child)
+    for early in came[:1]:  # it came before there was a program
+        child.send_signal(early)
     threading.Thread(target=_serve, args=(listener, aside, path), daemon=True).start()
     code = child.wait()
     return code if code >= 0 else 128 - code
 
 
+def _connected() -> socket.socket:
+    """Connect to the program. OSError if it does not listen."""
+    try:
+        return socket.create_connection(("127.0.0.1", PORT))
+    except OSError:
+        return socket.create_connection(("::1", PORT))
+
+
 def _serve(listener: socket.socket, aside: str, path: str) -> None:
     while True:
         try:
-            socket.create_connection(("127.0.0.1", PORT)).close()
+            _connected().close()
             break
         except OSError:
             time.sleep(0.1)
     os.rename(aside, path)
     while True:
-        near, _address = listener.accept()
-        if not is_same_user(near):
-            near.close()
-            continue
-        threading.Thread(target=_carry, args=(near,), daemon=True).start()
+        near: Optional[socket.socket] = None
+        try:
+            near, _address = listener.accept()
+            if is_same_user(near):
+                threading.Thread(target=_carry, args=(near,), daemon=True).start()
+            else:
+                near.close()
+        except (OSError, RuntimeError):  # no more files or threads: some connections must end first
+            if near is not None:
+                near.close()
+            time.sleep(0.1)
 
 
 def is_same_user(connection: socket.socket) -> bool:
@@ -109,16 +142,20 @@ def is_same_user(connection: socket.socket) -> bool:
 
 def _carry(near: socket.socket) -> None:
     try:
-        far = socket.create_connection(("127.0.0.1", PORT))
+        far = _connected()
     except OSError:
         near.close()
         return
-    back = threading.Thread(target=_pump, args=(far, near), daemon=True)
-    back.start()
-    _pump(near, far)
-    back.join()
-    near.close()
-    far.close()
+    try:
+        back = threading.Thread(target=_pump, args=(far, near), daemon=True)
+        back.start()
+        _pump(near, far)
+        back.join()
+    except RuntimeError:  # no more threads
+        pass
+    finally:
+        near.close()
+        far.close()
 
 
 def _pump(source: socket.socket, target: socket.socket) -> None:

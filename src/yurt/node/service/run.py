@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,7 +12,7 @@ from typing import Any, Dict, Optional
 
 from yurt.node import limits
 from yurt.node.files import NodeError, remove, write_json
-from yurt.node.service import namespace, programs
+from yurt.node.service import children, namespace, programs
 from yurt.node.service.place import Place, make
 
 VARIABLE = "YURT_SERVICE"
@@ -21,8 +22,8 @@ FILE = "service.json"
 LOOK = 300.0
 """Seconds between two queries of the time that is left."""
 
-GRACE = 8.0
-"""Seconds between TERM and KILL."""
+GRACE, REST = 8.0, 2.0
+"""Seconds between TERM and KILL: for the program, and for processes that it has left."""
 
 FAILED = 78
 
@@ -33,7 +34,8 @@ class Status:
     def __init__(self, environment: Dict[str, str], **fields: Any) -> None:
         folder = environment.get("YURT_RUN_DIR") or os.getcwd()
         self._path = os.path.join(folder, FILE)
-        self._fields: Dict[str, Any] = {"phase": "starting", "node": os.uname().nodename}
+        restarts = int(environment.get("YURT_RESTARTS") or 0)
+        self._fields: Dict[str, Any] = {"phase": "starting", "node": os.uname().nodename, "restarts": restarts}
         self._fields.update(fields)
 
     def set(self, **fields: Any) -> None:
@@ -54,37 +56,59 @@ def say(text: str) -> None:
 
 def run(environment: Dict[str, str]) -> int:
     """Run the service that YURT_SERVICE describes until its program ends; return its exit code."""
+    stop = _Stop()
+    children.adopt()
     config = json.loads(environment.pop(VARIABLE))
     status = Status(environment, program=config["program"])
     status.set(start=time.time(), end=_end(environment))
     place: Optional[Place] = None
     try:
         place = make()
-        return _Service(config, place, status, environment).run()
+        return _Service(config, place, status, environment, stop).run()
     except NodeError as error:
-        say(str(error))
-        status.set(phase="failed", note=str(error))
-        return FAILED
+        return _failed(status, str(error))
+    except OSError as error:
+        return _failed(status, "the service cannot be started: %s" % error)
     finally:
+        children.end_all(REST)
         if place is not None:
             remove(place.folder)
+
+
+def _failed(status: Status, why: str) -> int:
+    say(why)
+    status.set(phase="failed", note=why)
+    return FAILED
+
+
+class _Stop:
+    """Whether a signal has asked this process to end."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for number in namespace.SIGNALS:
+            signal.signal(number, self._ask)
+
+    def _ask(self, _number: int, _frame: Any) -> None:
+        self.asked = True
 
 
 class _Service:
     """A program that runs."""
 
-    def __init__(self, config: Dict[str, Any], place: Place, status: Status, environment: Dict[str, str]) -> None:
-        self._place, self._status, self._environment = place, status, environment
-        self._stopped = False
+    def __init__(
+        self, config: Dict[str, Any], place: Place, status: Status, environment: Dict[str, str], stop: _Stop
+    ) -> None:
+        self._place, self._status, self._environment, self._stop = place, status, environment, stop
         self._port = 0
         found = programs.program(config, place)
         if found.token:
             descriptor = os.open(place.token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w") as stream:
                 stream.write(found.token)
-        variables = dict(environment, **found.variables)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._stop)
+        variables = found.environment(environment)
+        if shutil.which(found.argv[0], path=variables.get("PATH")) is None:
+            raise NodeError("the program %s does not exist on this node, or cannot be executed" % found.argv[0])
         if not found.listens_on_port:
             self._way = "socket"
             self._child = _started(found.argv, variables)
@@ -93,20 +117,17 @@ class _Service:
             self._child = namespace.start(_with_port(found.argv, namespace.PORT), variables, place.socket)
         elif config.get("open"):
             self._way, self._port = "port", _free_port()
+            say("every user of node %s can reach port %d" % (os.uname().nodename, self._port))
             self._child = _started(_with_port(found.argv, self._port), variables)
         else:
-            raise NodeError(
-                "node %s does not let programs have a network of their own, so that every user of the node could"
-                " reach the port: let the program listen on {socket}, or allow it with --open-port"
-                % os.uname().nodename
-            )
+            raise NodeError(found.refusal % os.uname().nodename)
 
     def run(self) -> int:
         """Wait for the program. Say when it listens, and how much time is left."""
         look, pause = time.monotonic() + LOOK, 0.05
         ready = False
         while True:
-            found = self._end() if self._stopped else self._child.poll()
+            found = self._end() if self._stop.asked else self._child.poll()
             if found is not None:
                 code = found
                 break
@@ -119,19 +140,15 @@ class _Service:
                 look = time.monotonic() + LOOK
                 self._status.set(end=_end(self._environment))
         code = code if code >= 0 else 128 - code
-        if not ready:
+        if not ready and not self._stop.asked:
             say("the program ended before it listened")
         self._status.set(phase="ended", code=code, listened=ready)
-        return 128 + signal.SIGTERM if self._stopped else code
+        return 128 + signal.SIGTERM if self._stop.asked else code
 
     def _say_ready(self) -> None:
         token = self._place.token if os.path.exists(self._place.token) else ""
         where = {"port": self._port} if self._port else {"socket": self._place.socket}
         self._status.set(phase="ready", way=self._way, token=token, **where)
-
-    def _stop(self, number: int, _frame: Any) -> None:
-        self._stopped = True
-        del number
 
     def _end(self) -> int:
         """End the program, and return its code."""
@@ -157,7 +174,12 @@ class _Service:
 def _started(argv: Any, environment: Dict[str, str]) -> "subprocess.Popen[bytes]":
     try:
         # A pipe that nobody writes to: TensorBoard ends when this process, which holds the other end, has ended.
-        return subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE)
+        return subprocess.Popen(
+            argv,
+            env=environment,
+            stdin=subprocess.PIPE,
+            preexec_fn=children.end_with_parent,  # noqa: PLW1509 - the runner has one thread
+        )
     except OSError as error:
         raise NodeError("%s cannot be started: %s" % (argv[0], error.strerror)) from None
 
