@@ -74,13 +74,13 @@ def test_a_named_service(user_with_services: User) -> None:
 
 def test_names_that_do_not_exist(user_with_services: User) -> None:
     user = user_with_services
-    text = said(user.quick("serve", "ap"), 3)
-    assert "service 'ap' not found in yurt.yaml; its services: app, other" in text
-    assert "did you mean `yurt serve app`?" in text
-    assert "did you mean `yurt serve jupyter`?" in said(user.quick("serve", "jupiter"), 3)
-    assert "`yurt serve -- nothing 'a b'`" in said(user.quick("serve", "nothing", "a b"), 3)
+    wrong = user.quick("serve", "ap")
+    assert "service 'ap' not found in yurt.yaml; its services: app, other" in said(wrong, 3)
+    assert "did you mean `yurt serve app`?" in wrong.err
+    assert "did you mean `yurt serve jupyter`?" in user.quick("serve", "jupiter").err
+    assert "`yurt serve -- nothing 'a b'`" in user.quick("serve", "nothing", "a b").err
     assert "service 'app' takes no arguments, but 'x' follows" in said(user.quick("serve", "app", "x"), 2)
-    assert "use `yurt serve jupyter`" in said(user.quick("serve", "run", "jupyter"), 2)
+    assert "use `yurt serve jupyter`" in user.quick("serve", "run", "jupyter").err
     (user.project / "yurt.yaml").unlink()
     assert "service 'app' not found because there is no yurt.yaml" in said(user.quick("serve", "app"), 3)
 
