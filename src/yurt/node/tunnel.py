@@ -9,12 +9,13 @@ import selectors
 import socket
 import struct
 import sys
+import zlib
 from typing import Dict, List, Optional, Union
 
 HEAD = struct.Struct(">BII")
-OPEN, DATA, END, CLOSE, CREDIT, PING, PAD = range(1, 8)
+OPEN, DATA, END, CLOSE, CREDIT, PING, PAD, PACKED = range(1, 9)
 """OPEN: connect. END: no more bytes follow. CLOSE: the connection is gone. CREDIT: so many bytes were passed on.
-PAD: so many bytes that mean nothing follow."""
+PAD: so many bytes that mean nothing follow. PACKED: DATA, compressed."""
 
 MAGIC = b"\0yurt-tunnel\0"
 """The first bytes; what dotfiles print comes before them."""
@@ -27,15 +28,25 @@ PAUSE = 0.001
 
 LARGEST_PACKET = 9000
 
+SAMPLE = 2048
+"""Bytes of a part that are compressed to see whether it is worth it."""
+
 Address = Union[str, int]
 """A path of a unix socket, or a port of this node's loopback."""
+
+
+def packed(part: bytes) -> bytes:
+    """Return a part of an answer, compressed; empty if that is not worth it. srun passes on only 1 KB at a time."""
+    if len(part) < 1024 or len(zlib.compress(part[:SAMPLE], 1)) > 0.7 * len(part[:SAMPLE]):
+        return b""
+    return zlib.compress(part, 1)
 
 
 def padding() -> bytes:
     """Return what follows the last bytes of an answer: more than a packet under srun, else nothing.
 
-    A step of Slurm sends its output over TCP without TCP_NODELAY. The end of an answer that does not fill a packet waits
-    until srun's machine has acknowledged the packets before, which that puts off for 40 ms.
+    A step of Slurm sends its output over TCP without TCP_NODELAY. The end of an answer that does not fill a packet is
+    sent when srun's machine has acknowledged the packets before, and it puts that off for 40 ms.
     """
     if "SLURM_STEP_ID" not in os.environ:
         return b""
@@ -201,7 +212,8 @@ class FarEnd:
         part = link.sock.recv(min(CHUNK, link.credit))
         if part:
             link.credit -= len(part)
-            self._send(DATA, number, len(part), part)
+            small = packed(part) if self._padding else b""
+            self._send(PACKED if small else DATA, number, len(small or part), small or part)
             return
         link.read_all = True
         self._send(END, number)

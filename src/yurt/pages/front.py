@@ -139,7 +139,7 @@ class Front:
         self._free.append((reader, writer, self._loop.call_later(IDLE_SERVER, expire)))
 
     def kept(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        """Return a connection that was kept, which the server may have closed meanwhile."""
+        """Return a connection that was kept, which the server may have closed since."""
         while self._free:
             reader, writer, timer = self._free.pop()
             timer.cancel()
@@ -261,7 +261,7 @@ class _Connection:
                     answer = await self._answer(reader, head.method)
                 except (*_GONE, BadHeadError):
                     if kept is not None:
-                        continue  # the server has closed it meanwhile
+                        continue  # the server has closed it since
                     await self._say(502, self._front.silent())
                     return False
                 known = answer.chunked or answer.length is not None

@@ -9,13 +9,29 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import zlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
 from yurt.errors import RefusedError, YurtError
 from yurt.node import tunnel as far
-from yurt.node.tunnel import CHUNK, CLOSE, CREDIT, DATA, END, HEAD, MAGIC, OPEN, PAD, PAUSE, PING, WINDOW, Address
+from yurt.node.tunnel import (
+    CHUNK,
+    CLOSE,
+    CREDIT,
+    DATA,
+    END,
+    HEAD,
+    MAGIC,
+    OPEN,
+    PACKED,
+    PAD,
+    PAUSE,
+    PING,
+    WINDOW,
+    Address,
+)
 
 SOURCE = Path(far.__file__)
 
@@ -147,7 +163,9 @@ class Tunnel:
                 while True:
                     async with asyncio.timeout(SILENT):
                         kind, number, length = HEAD.unpack(await reader.readexactly(HEAD.size))
-                        content = await reader.readexactly(length) if kind in (DATA, PAD) else b""
+                        content = await reader.readexactly(length) if kind in (DATA, PACKED, PAD) else b""
+                    if kind == PACKED:
+                        kind, content = DATA, zlib.decompress(content)
                     if kind == PAD:
                         self._padding = HEAD.pack(PAD, 0, length) + content
                     elif link := self._links.get(number):
