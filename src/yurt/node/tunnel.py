@@ -45,8 +45,8 @@ def packed(part: bytes) -> bytes:
 def padding() -> bytes:
     """Return what follows the last bytes of an answer: more than a packet under srun, else nothing.
 
-    A step of Slurm sends its output over TCP without TCP_NODELAY. The end of an answer that does not fill a packet is
-    sent when srun's machine has acknowledged the packets before, and it puts that off for 40 ms.
+    With Slurm 22.05, 10 KB from a step came 44 ms late, and at once with more than a packet behind them. It seems
+    that a TCP packet that is not full waits for an acknowledgement, which the other side puts off for 40 ms.
     """
     if "SLURM_STEP_ID" not in os.environ:
         return b""
