@@ -23,6 +23,7 @@ BENCHMARKS = (
     "agent",
     "race",
     "watch",
+    "serve",
 )
 
 

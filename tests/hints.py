@@ -61,6 +61,8 @@ def _wrong_command(typed: str, contexts: Collection[str] | None) -> Iterator[str
         words.pop(0)
     while words and " ".join([*path, words[0]]) in commands():
         path.append(words.pop(0))
+    if path == ["serve"] and words:
+        path.append("run")  # `yurt serve NAME` and `yurt serve -- PROGRAM` are short for it
     name = " ".join(path)
     if not path and words and not words[0].startswith("-"):
         yield f"unknown verb {words[0]}"

@@ -59,4 +59,5 @@ ALLOWED = {
     ("node/service/namespace.py", "/proc"): "only where the kernel has namespaces",
     ("node/service/namespace.py", "Linux constant"): "only where the kernel has namespaces",
     ("node/service/place.py", "/proc"): "elsewhere, /tmp is used, and its type is not known",
+    ("node/tunnel.py", "/proc"): SLURM,
 }

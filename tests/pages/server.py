@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import http.server
 import json
+import socket
 import socketserver
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -104,6 +106,18 @@ class Server(socketserver.ThreadingUnixStreamServer):
     def __init__(self, path: Path) -> None:
         super().__init__(str(path), Handler)
         self.go = threading.Event()
+        self._open: list[socket.socket] = []
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.append(request)
+        super().process_request(request, client_address)
+
+    def end(self) -> None:
+        """End as a program does: with its connections."""
+        self.shutdown()
+        for each in self._open:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: object, client_address: object) -> None:
         pass  # tests close connections early
@@ -116,4 +130,4 @@ def serving(path: Path) -> Iterator[Server]:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         yield server
         server.go.set()
-        server.shutdown()
+        server.end()

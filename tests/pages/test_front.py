@@ -316,7 +316,7 @@ def test_how_a_response_ends(front: Front) -> None:
 def test_headers_for_one_connection_are_not_passed_on(front: Front) -> None:
     lines = ("Connection: keep-alive, X-Hop", "X-Hop: 1", "Keep-Alive: 5", "TE: trailers", "Upgrade: h2c", "X-End: 1")
     seen = Client(front).ask("GET / HTTP/1.1", cookie(front), *lines).seen["headers"]
-    assert seen["x-end"] == "1" and seen["connection"] == "close"
+    assert seen["x-end"] == "1" and seen["connection"] == "keep-alive"
     assert not {"x-hop", "keep-alive", "te", "upgrade"} & set(seen)
     answer = Client(front).ask("GET /cookie HTTP/1.1", cookie(front))
     assert answer.headers["set-cookie"] == "mine=1" and "keep-alive" not in answer.headers
@@ -411,3 +411,13 @@ def test_it_listens_on_loopback_only_and_stops(path: Path, server: Server) -> No
     assert held.ended()
     with pytest.raises(OSError):
         Client(front)
+
+
+def test_a_connection_to_the_server_is_used_again(front: Front, path: Path) -> None:
+    """Also by another client; and a request is repeated if the server has closed it meanwhile."""
+    has = cookie(front)
+    for _time in range(3):
+        assert Client(front).ask("GET / HTTP/1.1", has).status == 200
+    assert Client(front).ask("GET /until-end HTTP/1.1", has).body == b"until the end"
+    for _time in range(3):
+        assert Client(front).ask("GET / HTTP/1.1", has).status == 200

@@ -10,12 +10,14 @@ import socket
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from yurt.node import tunnel as far
 from yurt.services.tunnel import Tunnel, command
 
 
@@ -137,3 +139,26 @@ def test_nothing_listens(tmp_path: Path) -> None:
             assert await talk(path, 1, b"x")
 
     with_tunnel(tmp_path, play, [], tmp_path / "nothing")
+
+
+def test_packed_parts() -> None:
+    text = b"for each in range(10): print(each)\n" * 100
+    assert 0 < len(far.packed(text)) < len(text) / 5 and zlib.decompress(far.packed(text)) == text
+    assert far.packed(os.urandom(5000)) == b"" == far.packed(b"short")
+
+
+def test_under_srun_parts_are_packed_and_padded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many bytes come and go unchanged."""
+    assert far.padding() == b""
+    monkeypatch.setenv("SLURM_STEP_ID", "1")
+    assert len(far.padding()) > 1500
+    path = tmp_path / "p"
+    Program(path)
+
+    async def talks(near: Path, _tunnel: Tunnel) -> None:
+        content = b"line\n" * 200_000
+        expected = hashlib.sha256(content).hexdigest().encode()
+        answers = await asyncio.gather(*(talk(near, 1_000_000, content) for _each in range(4)))
+        assert answers == [expected + b"x" * 1_000_000] * 4
+
+    with_tunnel(tmp_path, talks, [], path)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from yurt.cli.app import Group
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "jupyter": ("yurt.cli.serve_start:jupyter", "Run JupyterLab in a job, and open it here."),
@@ -32,6 +37,15 @@ class Serve(Group):
         if args and args[0] not in (*COMMANDS, "--help", "-h"):
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a command, or a service of yurt.yaml."""
+        from click.shell_completion import CompletionItem
+
+        from yurt.cli.serve_start import service_names
+
+        found = super().shell_complete(ctx, incomplete)
+        return [*found, *map(CompletionItem, service_names(ctx, click.Argument(["name"]), incomplete))]
 
 
 @click.group(cls=Serve, lazy=COMMANDS, examples=EXAMPLES, subcommand_metavar="COMMAND [ARGS]...")

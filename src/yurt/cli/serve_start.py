@@ -54,9 +54,9 @@ def jupyter(**options: Any) -> int:
 
     Kernels open no ports, so the debugger of JupyterLab is switched off.
     """
-    from yurt.services.programs import Wanted
+    from yurt.verbs.serve_logs import notebooks_of
 
-    return start(options, Wanted(program="jupyter", folder=options["folder"]))
+    return start(options, notebooks_of(options["folder"], app.current().context))
 
 
 @verb(
@@ -95,6 +95,17 @@ def mlflow(run: str, **options: Any) -> int:
     return start(options, wanted, context=context)
 
 
+def service_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the services in yurt.yaml that complete a word."""
+    from yurt.errors import YurtError
+    from yurt.verbs.serve_named import names
+
+    try:
+        return [name for name in names() if name.startswith(incomplete)]
+    except YurtError:
+        return []
+
+
 class Run(app.Verb):
     """The command `serve run`: keeps the first `--`, which click drops if it follows the options."""
 
@@ -110,7 +121,7 @@ class Run(app.Verb):
     examples=["yurt serve run -- python -m http.server {port}", "yurt serve run --gpus 1 app"],
     context_settings={"ignore_unknown_options": False},
 )
-@click.argument("words", nargs=-1, metavar="NAME | -- PROGRAM...", type=click.UNPROCESSED)
+@click.argument("words", nargs=-1, metavar="NAME | -- PROGRAM...", type=click.UNPROCESSED, shell_complete=service_names)
 @click.option("--open-port", is_flag=True, help="Start it even if other users of the node can reach its port.")
 @visiting
 @setting_options(*OWN)
@@ -123,12 +134,12 @@ def run(words: tuple[str, ...], **options: Any) -> int:
     """
     from yurt.verbs.serve_named import wanted
 
-    found, flags = wanted(list(words), open_port=options["open_port"])
-    return start(options, found, more=flags)
+    found, entry = wanted(list(words), open_port=options["open_port"])
+    return start(options, found, entry=entry)
 
 
-def start(options: dict[str, Any], wanted: Wanted, *, context: str = "", more: dict[str, Any] | None = None) -> int:
-    """Start a service, and stay until the user leaves, or until it ends."""
+def start(options: dict[str, Any], wanted: Wanted, *, context: str = "", entry: str = "") -> int:
+    """Start a service, and stay until the user leaves, or until it ends. `entry`: its name in yurt.yaml."""
     from yurt.cli.serve_screen import Screen
     from yurt.verbs import serve as verbs
     from yurt.verbs.result import Interrupted
@@ -140,7 +151,7 @@ def start(options: dict[str, Any], wanted: Wanted, *, context: str = "", more: d
         screen = Screen(on_exit=options["on_exit"], begin=submission.close)
         try:
             done = verbs.serve(
-                _request(options, more or {}),
+                _request(options, entry, wanted),
                 wanted,
                 context=context or now.context,
                 local=options["local"] or 0,
@@ -158,17 +169,17 @@ def start(options: dict[str, Any], wanted: Wanted, *, context: str = "", more: d
     return done.exit_code
 
 
-def _request(options: dict[str, Any], more: dict[str, Any]) -> Request:
+def _request(options: dict[str, Any], entry: str, wanted: Wanted) -> Request:
     from yurt.cli.run import mappings
     from yurt.lifecycle.plan import options as run_options
     from yurt.lifecycle.plan.request import Request
 
     given = {**options, **mappings(options)}
-    flags = run_options.flags(given)
     return Request(
         words=(),
-        flags={**flags, **{key: value for key, value in more.items() if not flags.get(key)}},
-        name=options["name"],
+        flags=run_options.flags(given),
+        name=options["name"] or entry,
+        entry=entry or wanted.program,
         tags=options["tags"],
         note=options["note"],
         include=options["include"],

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from yurt.config import faults
+from yurt.config import faults, services
 from yurt.config.project import KEYS as SETTINGS
 from yurt.config.text import text_of
 from yurt.errors import UserError
@@ -33,6 +33,8 @@ EXAMPLES = {
     "grid": "{lr: [0.1, 0.01], seed: 0..4}",
     "zip": "{width: [64, 128], depth: [2, 4]}",
 }
+
+OF_PROJECT = (*SETTINGS, services.KEY)
 
 OF_NEPTUNE = (
     *("host", "port", "username", "password", "open-webbrowser", "executable", "metric", "pip-requirements-file"),
@@ -128,11 +130,11 @@ class _Reader:
         for key in map(str, self.texts):
             if key in EXAMPLES:
                 continue
-            if key in SETTINGS and self.file.name == "yurt.yaml":
+            if key in OF_PROJECT and self.file.name == "yurt.yaml":
                 continue
             if key in OF_NEPTUNE:
                 ignored.append(key)
-            elif key in SETTINGS:
+            elif key in OF_PROJECT:
                 self._wrong((key,), "is a project setting, not a key of an experiment; move it to yurt.yaml")
             else:
                 self.faults.append(unknown((key,), list(EXAMPLES), EXAMPLES, "an experiment"))

@@ -1,4 +1,4 @@
-"""Resolves settings by precedence: flag, environment, project, context, default. Only this module decides it."""
+"""Resolves settings by precedence: flag, environment, service, project, context, default. Only here is it decided."""
 
 from __future__ import annotations
 
@@ -50,12 +50,15 @@ def decide(key: str, places: Iterable[tuple[str, Any]]) -> Setting:
     return Setting(key, merged, ", ".join(source for source, _value in given))
 
 
-def resolve(context: Context, flags: Mapping[str, Any] | None = None) -> dict[str, Setting]:
+def resolve(context: Context, flags: Mapping[str, Any] | None = None, service: str = "") -> dict[str, Setting]:
     """Return every setting of a run on a context. A flag that is not given is None, () or {}.
+
+    `service`: the entry of the project's services whose settings come before those of the project.
 
     UserError if a flag, a variable, the project file or the contexts file is invalid.
     """
     found = project.find()
+    entry = found.services.get(service) if found is not None else None
     file = contexts.default_file()
     lines = contexts.key_lines(file, context.name)
 
@@ -64,6 +67,8 @@ def resolve(context: Context, flags: Mapping[str, Any] | None = None) -> dict[st
             yield "flag", _tidied(key, (flags or {}).get(key), "")
             variable = f"YURT_{key.upper()}"
             yield f"${variable}", _tidied(key, os.environ.get(variable), variable)
+        if found is not None and entry is not None and key in entry.settings:
+            yield f"{found.file.name}:{entry.lines.get(key, 1)}", entry.settings[key]
         if found is not None and key in found.settings:
             yield f"{found.file.name}:{found.lines.get(key, 1)}", found.settings[key]
         if key in lines:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from yurt.config import services
 from yurt.config.contexts import own_lines
+from yurt.config.services import NamedService
 from yurt.config.text import text_of
 from yurt.model.context import Context
 from yurt.model.settings import TABLE
@@ -33,6 +35,7 @@ class Project(msgspec.Struct, frozen=True):
     name: str
     settings: dict[str, Any]
     lines: dict[str, int]
+    services: dict[str, NamedService] = {}
 
 
 def find(start: Path | None = None) -> Project | None:
@@ -120,9 +123,11 @@ def _checked(
         body = {}
     if not isinstance(body, dict):
         raise faults.error(file, [Fault(prefix, "must be a mapping of settings", "partition: main")], lines)
-    settings, wrong = check_body(body, KEYS, "a project", prefix)
-    if wrong or found:
-        raise faults.error(file, [*wrong, *found], lines)
+    settings, wrong = check_body(body, KEYS, "a project", prefix, {services.KEY: services.EXAMPLE})
+    named, wrong_services = services.read(body.get(services.KEY), KEYS, (*prefix, services.KEY), lines)
+    found = [*wrong, *wrong_services, *found]
+    if found:
+        raise faults.error(file, found, lines)
     name = settings.pop("name", file.parent.name)
     own = {path[len(prefix) :]: line for path, line in lines.items() if path[: len(prefix)] == prefix}
-    return Project(file.parent, file, name, settings, own_lines(body, own))
+    return Project(file.parent, file, name, settings, own_lines(body, own), named)

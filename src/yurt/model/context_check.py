@@ -6,6 +6,7 @@ Reports every fault, not only the first. The caller adds the line numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -127,19 +128,29 @@ def _wrong_store(uri: str) -> str:
 
 
 def check_body(
-    body: Mapping[Any, Any], known: Sequence[str], what: str, path: tuple[str, ...] = ()
+    body: Mapping[Any, Any],
+    known: Sequence[str],
+    what: str,
+    path: tuple[str, ...] = (),
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[dict[str, Any], list[Fault]]:
-    """Return the values of one context or project by canonical key, in canonical form, and every fault."""
+    """Return the values of one context or project by canonical key, in canonical form, and every fault.
+
+    `more`: other keys that are allowed, with an example of each. Their values are the caller's to check.
+    """
     examples = {key: EXAMPLES[key] for key in known}
     examples |= {other: EXAMPLES[key] for other, key in ALIASES.items() if _top(key) in known}
+    examples |= more
     values: dict[str, Any] = {}
     faults: list[Fault] = []
     for key, value in body.items():
         here, real = (*path, str(key)), canonical_key(str(key), value)
+        if key in more:
+            continue
         if _top(real) in KEYS and _top(real) not in known:
             faults.append(Fault(here, f"is a key of a context, not of {what}; move it to contexts.yaml"))
         elif _top(real) not in known:
-            faults.append(unknown(here, known, examples, what))
+            faults.append(unknown(here, [*known, *more], examples, what))
         elif value is None:
             continue
         elif real == "resources":

@@ -9,11 +9,13 @@ import selectors
 import socket
 import struct
 import sys
+import zlib
 from typing import Dict, List, Optional, Union
 
 HEAD = struct.Struct(">BII")
-OPEN, DATA, END, CLOSE, CREDIT, PING = range(1, 7)
-"""OPEN: connect. END: no more bytes follow. CLOSE: the connection is gone. CREDIT: so many bytes were passed on."""
+OPEN, DATA, END, CLOSE, CREDIT, PING, PAD, PACKED = range(1, 9)
+"""OPEN: connect. END: no more bytes follow. CLOSE: the connection is gone. CREDIT: so many bytes were passed on.
+PAD: so many bytes that mean nothing follow. PACKED: DATA, compressed."""
 
 MAGIC = b"\0yurt-tunnel\0"
 """The first bytes; what dotfiles print comes before them."""
@@ -21,8 +23,43 @@ MAGIC = b"\0yurt-tunnel\0"
 WINDOW = 1 << 18
 CHUNK = 1 << 16
 
+PAUSE = 0.001
+"""Seconds without new bytes after which the last ones are padded."""
+
+LARGEST_PACKET = 9000
+
+SAMPLE = 2048
+"""Bytes of a part that are compressed to see whether it is worth it."""
+
 Address = Union[str, int]
 """A path of a unix socket, or a port of this node's loopback."""
+
+
+def packed(part: bytes) -> bytes:
+    """Return a part of an answer, compressed; empty if that is not worth it. srun passes on only 1 KB at a time."""
+    if len(part) < 1024 or len(zlib.compress(part[:SAMPLE], 1)) > 0.7 * len(part[:SAMPLE]):
+        return b""
+    return zlib.compress(part, 1)
+
+
+def padding() -> bytes:
+    """Return what follows the last bytes of an answer: more than a packet under srun, else nothing.
+
+    With Slurm 22.05, 10 KB from a step came 44 ms late, and at once with more than a packet behind them. It seems
+    that a TCP packet that is not full waits for an acknowledgement, which the other side puts off for 40 ms.
+    """
+    if "SLURM_STEP_ID" not in os.environ:
+        return b""
+    largest = 1500
+    try:
+        for name in os.listdir("/sys/class/net"):
+            if name != "lo":
+                with open("/sys/class/net/%s/mtu" % name) as file:
+                    largest = max(largest, int(file.read()))
+    except (OSError, ValueError):
+        pass
+    size = min(largest, LARGEST_PACKET) + 500
+    return HEAD.pack(PAD, 0, size) + bytes(size)
 
 
 class _Link:
@@ -49,6 +86,9 @@ class FarEnd:
         self._select = selectors.DefaultSelector()
         self._in, self._out = bytearray(), bytearray()
         self._over = False
+        self._padding = padding()
+        self._to_pad = False
+        """Whether bytes were sent since the last padding."""
 
     def serve(self) -> None:
         for descriptor in (self._source, self._target):
@@ -58,7 +98,12 @@ class FarEnd:
         self._send(PING, 0)
         while not self._over or self._out:
             self._watch()
-            for key, events in self._select.select():
+            ready = self._select.select(PAUSE if self._to_pad and not self._out else None)
+            if not ready:
+                self._to_pad = False
+                self._out += self._padding
+                self._flush()
+            for key, events in ready:
                 if key.fd == self._source:
                     self._read()
                 elif key.fd == self._target:
@@ -99,7 +144,7 @@ class FarEnd:
         self._in += part
         while len(self._in) >= HEAD.size:
             kind, number, length = HEAD.unpack_from(self._in)
-            payload = length if kind == DATA else 0
+            payload = length if kind in (DATA, PAD) else 0
             if len(self._in) < HEAD.size + payload:
                 return
             content = bytes(self._in[HEAD.size : HEAD.size + payload])
@@ -167,7 +212,8 @@ class FarEnd:
         part = link.sock.recv(min(CHUNK, link.credit))
         if part:
             link.credit -= len(part)
-            self._send(DATA, number, len(part), part)
+            small = packed(part) if self._padding else b""
+            self._send(PACKED if small else DATA, number, len(small or part), small or part)
             return
         link.read_all = True
         self._send(END, number)
@@ -196,6 +242,7 @@ class FarEnd:
 
     def _send(self, kind: int, number: int, length: int = 0, content: bytes = b"") -> None:
         self._out += HEAD.pack(kind, number, length) + content
+        self._to_pad = bool(self._padding)
         self._flush()
 
     def _flush(self) -> None:

@@ -33,6 +33,9 @@ IDLE = 75.0
 MOST = 256
 """Maximum number of connections."""
 
+IDLE_SERVER = 3.0
+"""Seconds that a connection to the server is kept for the next request."""
+
 _GONE = (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, BadBodyError)
 """What can go wrong on a connection."""
 
@@ -59,6 +62,8 @@ class Front:
         self.settings, self.headers = settings, headers
         self._answered = False
         self._clients: set[asyncio.Task[None]] = set()
+        self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter, asyncio.TimerHandle]] = []
+        """Connections to the server without a request."""
         self._ready = threading.Event()
         self._failed: OSError | None = None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
@@ -100,6 +105,8 @@ class Front:
         for task in self._clients:
             task.cancel()
         await asyncio.gather(*self._clients, return_exceptions=True)
+        while self.kept() is not None:
+            pass
 
     async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -121,6 +128,25 @@ class Front:
         found = await asyncio.open_unix_connection(str(self._server), limit=LARGEST_HEAD)
         self._answered = True
         return found
+
+    def keep(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Keep a connection to the server for the next request."""
+
+        def expire() -> None:
+            self._free = [each for each in self._free if each[1] is not writer]
+            writer.close()
+
+        self._free.append((reader, writer, self._loop.call_later(IDLE_SERVER, expire)))
+
+    def kept(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+        """Return a connection that was kept, which the server may have closed since."""
+        while self._free:
+            reader, writer, timer = self._free.pop()
+            timer.cancel()
+            if not reader.at_eof() and not writer.is_closing():
+                return reader, writer
+            writer.close()
+        return None
 
     def judge(self, head: RequestHead) -> Forward | Enter | Refuse:
         return self._access.judge(head)
@@ -189,13 +215,12 @@ class _Connection:
 
     async def _forward(self, head: RequestHead, target: str) -> bool:
         """Forward a request and its response. Return whether the connection can be used again."""
+        if head.method == "GET" and head.length == 0 and not head.websocket:
+            return await self._get(head, target)
         try:
             reader, writer = await self._front.connect()
         except OSError:
-            status, text, starting = self._front.absent()
-            more = [("Retry-After", "1")] if starting else []
-            again = target if starting else ""
-            await self._say(status, text, more=more, again=again, wait=1, bare=head.method == "HEAD")
+            await self._say_absent(head, target)
             return False
         sending: asyncio.Task[None] | None = None
         try:
@@ -218,6 +243,43 @@ class _Connection:
                 sending.cancel()
                 await asyncio.gather(sending, return_exceptions=True)
             writer.close()
+
+    async def _get(self, head: RequestHead, target: str) -> bool:
+        """Forward a request that may be repeated, on a connection to the server that was kept, if there is one."""
+        raw = _for_server(head, target, self._front.headers, keeps=True)
+        while True:
+            kept = self._front.kept()
+            try:
+                reader, writer = kept or await self._front.connect()
+            except OSError:
+                await self._say_absent(head, target)
+                return False
+            again = False
+            try:
+                writer.write(raw)
+                try:
+                    answer = await self._answer(reader, head.method)
+                except (*_GONE, BadHeadError):
+                    if kept is not None:
+                        continue  # the server has closed it since
+                    await self._say(502, self._front.silent())
+                    return False
+                known = answer.chunked or answer.length is not None
+                await self._send_answer(head, answer, reader, keeps=head.keeps and known)
+                again = known and answer.keeps
+                return head.keeps and known
+            finally:
+                if again:
+                    self._front.keep(reader, writer)
+                else:
+                    writer.close()
+
+    async def _say_absent(self, head: RequestHead, target: str) -> None:
+        """Say that the server does not listen."""
+        status, text, starting = self._front.absent()
+        more = [("Retry-After", "1")] if starting else []
+        again = target if starting else ""
+        await self._say(status, text, more=more, again=again, wait=1, bare=head.method == "HEAD")
 
     async def _send_body(self, head: RequestHead, writer: asyncio.StreamWriter) -> None:
         if head.length != 0 and "100-continue" in head.headers.words("expect"):
@@ -253,12 +315,15 @@ class _Connection:
         if chunked:
             pairs.append(("Transfer-Encoding", "chunked"))
         pairs.append(("Connection", "keep-alive" if keeps else "close"))
-        self._writer.write(heads.written(f"HTTP/1.1 {answer.status} {answer.reason}", pairs))
+        first = heads.written(f"HTTP/1.1 {answer.status} {answer.reason}", pairs)
+        if answer.chunked or answer.length is None:
+            self._writer.write(first)  # it may take a while until its body begins
+            first = b""
         async for piece in bodies.pieces(reader, answer.length, chunked=answer.chunked):
-            self._writer.write(bodies.chunk(piece) if chunked else piece)
+            self._writer.write(first + (bodies.chunk(piece) if chunked else piece))
+            first = b""
             await self._writer.drain()
-        if chunked:
-            self._writer.write(bodies.LAST)
+        self._writer.write(first + (bodies.LAST if chunked else b""))
         await self._writer.drain()
 
     async def _pass_on(self, answer: ResponseHead, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -322,7 +387,7 @@ def _storing(settings: Mapping[str, str]) -> str:
     return f"<script>for (const [k, v] of Object.entries({pairs})) localStorage[k] ??= v;</script>"
 
 
-def _for_server(head: RequestHead, target: str, headers: Mapping[str, str]) -> bytes:
+def _for_server(head: RequestHead, target: str, headers: Mapping[str, str], *, keeps: bool = False) -> bytes:
     """Return the head of a request as the server gets it."""
     own = {name.lower() for name in headers}
     pairs = [pair for pair in without_own_cookies(head.headers.forwarded()) if pair[0].lower() not in own]
@@ -332,7 +397,7 @@ def _for_server(head: RequestHead, target: str, headers: Mapping[str, str]) -> b
     if head.websocket:
         pairs += [("Connection", "Upgrade"), ("Upgrade", "websocket")]
     else:
-        pairs.append(("Connection", "close"))
+        pairs.append(("Connection", "keep-alive" if keeps else "close"))
     return heads.written(f"{head.method} {target} HTTP/1.1", pairs)
 
 

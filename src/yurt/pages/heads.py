@@ -15,7 +15,7 @@ HOP = {
 
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _REQUEST = re.compile(rb"([A-Z]{1,20}) (/[\x21-\x7e]*) HTTP/1\.([01])")
-_STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*))?")
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*))?")
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 
 
@@ -89,6 +89,8 @@ class ResponseHead(msgspec.Struct, frozen=True):
     length: int | None
     """The bytes of the body; None if it comes in chunks, or until the end of the connection."""
     chunked: bool
+    keeps: bool
+    """Whether the server accepts another request on the connection."""
 
 
 def request(head: bytes) -> RequestHead:
@@ -112,11 +114,12 @@ def response(head: bytes, method: str) -> ResponseHead:
     found = _STATUS.fullmatch(first)
     if found is None:
         raise BadHeadError("the first line is not HTTP/1.1 STATUS REASON")
-    status = int(found[1])
+    status = int(found[2])
     length, chunked = _framing(headers)
     if method == "HEAD" or status < 200 or status in (204, 304):
         length, chunked = 0, False
-    return ResponseHead(status, (found[2] or b"").decode("latin-1"), headers, length, chunked)
+    keeps = found[1] == b"1" and "close" not in headers.words("connection")
+    return ResponseHead(status, (found[3] or b"").decode("latin-1"), headers, length, chunked, keeps)
 
 
 def written(first: str, headers: Iterable[tuple[str, str]]) -> bytes:

@@ -9,13 +9,29 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import zlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
 from yurt.errors import RefusedError, YurtError
 from yurt.node import tunnel as far
-from yurt.node.tunnel import CHUNK, CLOSE, CREDIT, DATA, END, HEAD, MAGIC, OPEN, PING, WINDOW, Address
+from yurt.node.tunnel import (
+    CHUNK,
+    CLOSE,
+    CREDIT,
+    DATA,
+    END,
+    HEAD,
+    MAGIC,
+    OPEN,
+    PACKED,
+    PAD,
+    PAUSE,
+    PING,
+    WINDOW,
+    Address,
+)
 
 SOURCE = Path(far.__file__)
 
@@ -67,6 +83,9 @@ class Tunnel:
         self._reached = False
         """Whether the far end has ever been reached."""
         self._up = asyncio.Event()
+        self._padding = b""
+        """What follows the last bytes of a request; the far end says how long it has to be."""
+        self._to_pad: asyncio.TimerHandle | None = None
         self._writer: asyncio.StreamWriter | None = None
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -144,8 +163,12 @@ class Tunnel:
                 while True:
                     async with asyncio.timeout(SILENT):
                         kind, number, length = HEAD.unpack(await reader.readexactly(HEAD.size))
-                        content = await reader.readexactly(length) if kind == DATA else b""
-                    if link := self._links.get(number):
+                        content = await reader.readexactly(length) if kind in (DATA, PACKED, PAD) else b""
+                    if kind == PACKED:
+                        kind, content = DATA, zlib.decompress(content)
+                    if kind == PAD:
+                        self._padding = HEAD.pack(PAD, 0, length) + content
+                    elif link := self._links.get(number):
                         link.take(kind, length, content)
             finally:
                 beat.cancel()
@@ -185,6 +208,13 @@ class Tunnel:
     def _send(self, kind: int, number: int, length: int = 0, content: bytes = b"") -> None:
         if self._writer is not None:
             self._writer.write(HEAD.pack(kind, number, length) + content)
+            if self._padding and self._to_pad is None:
+                self._to_pad = asyncio.get_running_loop().call_later(PAUSE, self._pad)
+
+    def _pad(self) -> None:
+        self._to_pad = None
+        if self._writer is not None:
+            self._writer.write(self._padding)
 
 
 class _Link:
@@ -220,10 +250,14 @@ class _Link:
 
     async def downwards(self, send: Callable[..., None]) -> None:
         """Write what the node sends."""
+        passed = 0
         while (part := await self._parts.get()) is not None:
             self._writer.write(part)
             await self._writer.drain()
-            send(CREDIT, self.number, len(part))
+            passed += len(part)
+            if passed >= WINDOW // 4:
+                send(CREDIT, self.number, passed)
+                passed = 0
         if self._gone:
             raise ConnectionResetError
         if self._writer.can_write_eof():

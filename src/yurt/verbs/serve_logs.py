@@ -1,4 +1,4 @@
-"""serve tensorboard and serve mlflow: which files on the site they show."""
+"""serve jupyter, tensorboard and mlflow: which files on the site they show."""
 
 from __future__ import annotations
 
@@ -14,10 +14,19 @@ from yurt.sites import folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Entry
 from yurt.tracking.tensorboard.labels import of_runs
+from yurt.verbs.serve_named import place_of
+
+
+def notebooks_of(folder: str, context: str) -> Wanted:
+    """Return what JupyterLab shows: a folder of the site, or the copy of the project in the run folder."""
+    folder = folder or place_of("jupyter")
+    return Wanted(program="jupyter", folder=_on_site(folder, context) if folder else "")
 
 
 def logs_of(names: Sequence[str], folder: str, context: str) -> tuple[Wanted, str]:
     """Return what TensorBoard shows, and the context: a folder of the site, or runs. UserError."""
+    if not names and not folder:
+        folder = place_of("tensorboard")
     if bool(names) == bool(folder):
         raise UserError(
             "say what TensorBoard shows: either runs, or a folder with --logdir",
@@ -35,6 +44,8 @@ def logs_of(names: Sequence[str], folder: str, context: str) -> tuple[Wanted, st
 
 def store_of(name: str, path: str, context: str) -> tuple[Wanted, str]:
     """Return the store that MLflow shows, and the context: a path of the site, or that of a run. UserError."""
+    if not name and not path:
+        path = place_of("mlflow")
     if bool(name) == bool(path):
         raise UserError(
             "say what MLflow shows: either a run, or a store with --store",

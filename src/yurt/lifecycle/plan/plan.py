@@ -57,7 +57,7 @@ def plan(
     known, the result is a draft; else UnreachableError.
     """
     project = project or Project(request.project)
-    settings = precedence.resolve(context, request.flags)
+    settings = precedence.resolve(context, request.flags, request.entry)
     wanted = precedence.as_context(context.name, settings)
     kind = kind_of(wanted.type)
     in_place = not request.snapshot and kind.here and request.dev is None
@@ -134,7 +134,7 @@ def check(context: Context, request: Request) -> None:
     site is queried only to confirm that; if it is unreachable, or was never probed, `plan` decides.
     """
     project = Project()
-    settings = precedence.resolve(context, request.flags)
+    settings = precedence.resolve(context, request.flags, request.entry)
     wanted = precedence.as_context(context.name, settings)
     kind = kind_of(wanted.type)
     _check_text(settings, project, in_place=not request.snapshot and kind.here)

@@ -57,6 +57,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """If the job is a dev node, which `name` names: the configuration of the program that holds it."""
     service: Mapping[str, Any] | None = None
     """If the job is a service, which `name` names: the configuration of the program that runs it."""
+    entry: str = ""
+    """If the job is a service: the entry of the project's services whose settings it has, if there is one."""
     calls: str = ""
     """Display name of the function that the tasks call."""
     calls_python: str = ""
