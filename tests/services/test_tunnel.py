@@ -74,6 +74,7 @@ def with_tunnel(
             await asyncio.wait_for(play(tmp_path / "near", tunnel), 60)
         finally:
             running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
             server.close()
 
     asyncio.run(main())

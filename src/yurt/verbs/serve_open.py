@@ -107,7 +107,7 @@ def leave(store: Store, run: str, screen: Screen) -> str:
     (done,), unreachable = cancel_runs(store, [entry])
     if unreachable is not None:
         return f"{done.note}; the next yurt command that reaches {done.context} will end service '{name}'"
-    return f"service '{name}' has ended"
+    return f"service '{name}' is being stopped"
 
 
 class _Visit:

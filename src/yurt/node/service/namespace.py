@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 from typing import Dict, List
@@ -61,8 +62,6 @@ def start(argv: List[str], environment: Dict[str, str], path: str) -> "subproces
 
     The socket is there once the program listens. The process returned ends with the code of the program.
     """
-    import sys
-
     here = os.path.abspath(__file__)
     return subprocess.Popen([sys.executable, "-I", "-S", here, path, *argv], env=environment, stdin=subprocess.DEVNULL)
 
@@ -76,7 +75,11 @@ def main(path: str, argv: List[str]) -> int:
     os.umask(before)
     listener.listen(128)
     isolate()
-    child = subprocess.Popen(argv)
+    try:
+        child = subprocess.Popen(argv)
+    except OSError as error:
+        sys.stderr.write("yurt: %s cannot be started: %s\n" % (argv[0], error.strerror))
+        return 127
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: child.send_signal(number))
     threading.Thread(target=_serve, args=(listener, aside, path), daemon=True).start()
@@ -138,6 +141,4 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    import sys
-
     sys.exit(main(sys.argv[1], sys.argv[2:]))
