@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
 import socket
 import subprocess
-import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,9 +15,16 @@ import pexpect
 import pytest
 
 from tests.calls import YURT
-from tests.services.serving import APP, COMMAND, Client, client, left, processes, services
+from tests.services.serving import APP, COMMAND, client, left, processes, services
 from tests.user import User, said
 from yurt.testing.waiting import eventually
+
+
+@pytest.fixture(autouse=True)
+def services_end(user: User) -> Iterator[None]:
+    """A test that fails leaves no services."""
+    yield
+    user.quick("serve", "stop", "--all")
 
 
 def stopped(user: User) -> None:
@@ -34,8 +39,8 @@ def test_life(user: User) -> None:
         (found,) = services(user)
         run = found["run"]
         assert first.get().split()[1] == run
-        assert (found["name"], found["context"], found["phase"], found["private"]) == ("app", "local", "ready", "socket")
-        assert found["url"] == "" and found["ends"] is None
+        expected = {"name": "app", "context": "local", "phase": "ready", "private": "socket", "url": "", "ends": None}
+        assert {key: found[key] for key in expected} == expected
         table = user.quick("serve", "list").out.splitlines()
         assert table[0].split()[:4] == ["name", "run", "context", "state"] and table[1].split()[3] == "ready"
         assert f"service 'app' runs on this machine as run {run}\n" in first.err
@@ -76,8 +81,7 @@ def test_ctrl_c_in_a_terminal(user: User) -> None:
             terminal.expect(pexpect.EOF)
         terminal.close(force=False)  # sends SIGHUP
         assert "Loop" not in (terminal.before or "") and "Traceback" not in (terminal.before or "")
-        clients = lambda: [each for each in processes(user).values() if f"{YURT} serve" in each]  # noqa: E731
-        eventually(lambda: clients() == [])
+        eventually(lambda: not any(f"{YURT} serve" in each for each in processes(user).values()))
         eventually(lambda: len(services(user)) == (answer != "n\r"))  # noqa: B023
     assert left(user) == []
 
@@ -128,7 +132,11 @@ def test_another_project_with_the_same_name(user: User, tmp_path: Path) -> None:
 
 
 BROKEN = [
-    (["python3", "missing.py", "{socket}"], "service 'missing' ended before it listened: exit code 2", "can't open file"),
+    (
+        ["python3", "missing.py", "{socket}"],
+        "service 'missing' ended before it listened: exit code 2",
+        "can't open file",
+    ),
     (["nosuch", "{socket}"], "service 'nosuch' failed to start: nosuch cannot be started: No such file", ""),
     (["nosuch", "{port}"], "service 'nosuch' ended before it listened: exit code 127", "nosuch cannot be started"),
     (["sh", "-c", ": {socket}"], "ended before it listened: completed", "the program ended before it listened"),
@@ -241,6 +249,8 @@ def test_kills_of_the_client(user: User, times: int) -> None:
 
 def _of_a_run(pid: int) -> bool:
     try:
+        if b"job.sh" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return True
         return b"YURT_RUN_ID=" in Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return True
