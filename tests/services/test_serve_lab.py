@@ -79,7 +79,7 @@ def test_another_machine_of_the_user(laptop: Laptop, second_laptop: Laptop, lab:
     """It imports the service and reaches it. A client that is killed leaves no ssh and no process on the node."""
     with client(laptop, *ALPHA, *COMMAND) as first:
         run = first.get().split()[1]
-        assert second_laptop.quick("import", "--context", "alpha").code == 0
+        assert second_laptop.quick("import", "alpha").code == 0
         with client(second_laptop, "open", "app") as second:
             assert second.get() == first.get()
             second.end(signal.SIGKILL)

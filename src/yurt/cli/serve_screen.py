@@ -25,7 +25,7 @@ class Screen:
     def __init__(self, *, on_exit: str, begin: Callable[[], None] = lambda: None) -> None:
         """`on_exit` is ask, keep or stop. `begin` is called before the first output."""
         now = app.current()
-        self._quiet = now.quiet or now.json
+        self._quiet, self._silent = now.quiet or now.json, now.quiet
         self._pending, self._on_exit, self._begin = Pending(quiet=self._quiet), on_exit, begin
 
     def waits(self, entry: Entry, phase: str, warnings: Sequence[str]) -> None:
@@ -55,7 +55,7 @@ class Screen:
     def word(self, text: str) -> None:
         self._begin()
         self.clear()
-        if not app.current().quiet:
+        if not self._silent:  # called from other threads, too, which have no click context
             with suppress(OSError):  # the terminal was closed
                 print(f"yurt: {render.escaped(text)}", file=sys.stderr, flush=True)
 

@@ -61,6 +61,7 @@ def forward(
             return await in_thread(is_over)
 
     async def watch() -> None:
+        await asyncio.sleep(min(1.0, interval))  # what it says comes after what `on_open` says
         while not await over():
             await asyncio.sleep(interval)
         raise Over
