@@ -60,7 +60,8 @@ def test_life(user: User) -> None:
             assert user.quick("serve", "stop", "app").code == 0
             for each in (first, third):
                 assert each.process.wait(60) == 0 and "service 'app' has ended" in each.err
-    assert left(user) == [] and list(user.runtime.glob("page-*")) == []
+    eventually(lambda: left(user) == [], seconds=30)
+    assert list(user.runtime.glob("page-*")) == []
     assert user.quick("serve", "list").out.startswith("no services")
     assert "no service is running" in said(user.quick("serve", "open"), 3)
     assert "service 'app' has ended: it is cancelled" in said(user.quick("serve", "open", run), 5)
@@ -83,7 +84,7 @@ def test_ctrl_c_in_a_terminal(user: User) -> None:
         assert "Loop" not in (terminal.before or "") and "Traceback" not in (terminal.before or "")
         eventually(lambda: not any(f"{YURT} serve" in each for each in processes(user).values()))
         eventually(lambda: len(services(user)) == (answer != "n\r"))  # noqa: B023
-    assert left(user) == []
+    eventually(lambda: left(user) == [], seconds=30)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_a_program_that_does_not_start(user: User, words: list[str], text: str, 
     done = user("serve", "--", *words)
     assert done.code == 5 and done.out == "" and "Traceback" not in done.err, done
     assert text in done.err and log in done.err
-    assert services(user) == [] and left(user) == []
+    eventually(lambda: services(user) == [] and left(user) == [], seconds=30)
     (row,) = user.quick("ps", "--all", "--json").json["data"]
     assert row["state"] in ("failed", "completed")
 
@@ -159,7 +160,7 @@ def test_a_package_that_is_not_installed(user: User, tmp_path: Path) -> None:
     (bare / "python").symlink_to("/usr/bin/python3")
     done = user("serve", "jupyter", "--var", f"PATH={bare}:/usr/bin:/bin")
     assert done.code == 5 and "JupyterLab is not installed for" in done.err, done
-    assert left(user) == []
+    eventually(lambda: left(user) == [], seconds=30)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +201,7 @@ def test_a_service_that_is_killed_while_it_is_open(user: User) -> None:
         assert made.process.wait(60) == 5
         assert "service 'app' ended: killed by signal 9" in made.err and "app listens" in made.err
         assert "Traceback" not in made.err
-    assert left(user) == []
+    eventually(lambda: left(user) == [], seconds=30)
 
 
 def test_a_run_that_is_not_a_service(user: User) -> None:
