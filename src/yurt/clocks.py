@@ -51,6 +51,10 @@ class Clocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For this time, yurt does not wait again for a site that did not respond."""
     overtake: float = 2.0
     """How long a new run waits for earlier runs that another yurt process is submitting."""
+    service: float = 60.0
+    """Time between two queries whether a service on a cluster has ended."""
+    notice: float = 600.0
+    """How long before its time limit yurt announces the end of a service."""
     share: float = 3.0
     """How long a command such as `ps` continues the interrupted upload of a saved run."""
 

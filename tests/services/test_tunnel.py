@@ -76,6 +76,7 @@ def with_tunnel(
             await asyncio.wait_for(play(tmp_path / "near", tunnel), 60)
         finally:
             running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
             server.close()
 
     asyncio.run(main())
@@ -128,7 +129,7 @@ def test_connections_after_the_program_was_killed(tmp_path: Path) -> None:
         with suppress(ConnectionError):
             assert len(await open_one.read()) < 100_000_000
         assert right(await talk(path, 7, b"two"), 7, b"two")
-        assert "connects again" in words[0] and "open again" in words[1]
+        assert "connecting again" in words[0] and "open again" in words[1]
 
     with_tunnel(tmp_path, play, words, tmp_path / "far")
 

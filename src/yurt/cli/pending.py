@@ -24,14 +24,14 @@ class Pending:
         self._shown = ""
         self._since = time.monotonic()
 
-    def show(self, entry: Entry, warnings: Sequence[str], *, more: str = "") -> None:
-        """Show the state of a run, with `more` about it, and warnings on lines of their own."""
+    def show(self, entry: Entry, warnings: Sequence[str], *, more: str = "", text: str = "") -> None:
+        """Show the state of a run, with `more` about it, or this text; and warnings on lines of their own."""
         if self._quiet:
             return
         for line in warnings:
             self.clear()
             print(f"yurt: {render.escaped(line)}; still waiting", file=sys.stderr)
-        text = render.escaped(_line(entry) + (f", {more}" if more else ""))
+        text = render.escaped(text or _line(entry) + (f", {more}" if more else ""))
         if self._live:
             waited = render.span(time.monotonic() - self._since)
             room = os.get_terminal_size(sys.stderr.fileno()).columns - len(waited) - 4

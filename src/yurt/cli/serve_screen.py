@@ -25,33 +25,37 @@ class Screen:
     def __init__(self, *, on_exit: str, begin: Callable[[], None] = lambda: None) -> None:
         """`on_exit` is ask, keep or stop. `begin` is called before the first output."""
         now = app.current()
-        self._quiet = now.quiet or now.json
+        self._quiet, self._silent = now.quiet or now.json, now.quiet
         self._pending, self._on_exit, self._begin = Pending(quiet=self._quiet), on_exit, begin
 
     def waits(self, entry: Entry, phase: str, warnings: Sequence[str]) -> None:
         self._begin()
-        self._pending.show(entry, warnings, more=phase)
+        if phase == "ended" and not warnings:
+            return
+        text = f"service '{entry.run.name}' is starting on {_where(entry)}" if phase else ""
+        self._pending.show(entry, warnings, text=text)
 
-    def opened(self, found: Result[Service]) -> None:
+    def opened(self, entry: Entry, found: Result[Service]) -> None:
         self._begin()
         self.clear()
-        render.result(found, lambda: self._print(found.data), requested=True)
+        render.result(found, lambda: self._print(entry, found.data), requested=True)
         sys.stdout.flush()
 
-    def _print(self, each: Service) -> None:
+    def _print(self, entry: Entry, each: Service) -> None:
+        self._say(f"service '{each.name}' runs on {_where(entry)} as run {each.run}")
+        if each.private == "port":
+            self._say(f"every user of {each.node} can reach its port, because you allowed it with --open-port")
+        print(each.url, flush=True)
+        self._say("press Ctrl-C to leave")
+
+    def _say(self, text: str) -> None:
         if not self._quiet:
-            where = f"{each.node} of {each.context}" if each.node else each.context
-            text = f"service '{each.name}' runs on {where} as run {each.run}; press Ctrl-C to leave"
             print(f"yurt: {render.escaped(text)}", file=sys.stderr, flush=True)
-            if each.private == "port":
-                text = f"every user of {each.node} can reach its port, because you allowed it"
-                print(f"yurt: {render.escaped(text)}", file=sys.stderr, flush=True)
-        print(each.url)
 
     def word(self, text: str) -> None:
         self._begin()
         self.clear()
-        if not app.current().quiet:
+        if not self._silent:  # called from other threads, too, which have no click context
             with suppress(OSError):  # the terminal was closed
                 print(f"yurt: {render.escaped(text)}", file=sys.stderr, flush=True)
 
@@ -69,10 +73,16 @@ class Screen:
         name = entry.run.name
         try:
             print(file=sys.stderr)
-            return click.confirm(f"keep service '{name}' running on {entry.run.context}?", default=True, err=True)
+            return click.confirm(f"keep service '{name}' on {_where(entry)}?", default=True, err=True)
         except (click.Abort, OSError):
             print(file=sys.stderr)
             return True
 
     def clear(self) -> None:
         self._pending.clear()
+
+
+def _where(entry: Entry) -> str:
+    if entry.run.context_type == "local":
+        return "this machine"
+    return f"{entry.status.node} of {entry.run.context}" if entry.status.node else entry.run.context

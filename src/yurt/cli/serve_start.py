@@ -14,6 +14,7 @@ from yurt.cli.app import run_names, verb
 from yurt.cli.browser import browser
 from yurt.cli.option_types import Number
 from yurt.cli.progress import watching
+from yurt.cli.serve import COMMANDS
 from yurt.cli.settings import options as setting_options
 from yurt.model import settings
 
@@ -132,8 +133,12 @@ def run(words: tuple[str, ...], **options: Any) -> int:
     listens on a port gets a network of its own, which other users of the node cannot reach, and in which it reaches
     nothing else. NAME is a service in yurt.yaml.
     """
+    from yurt.errors import UserError
     from yurt.verbs.serve_named import wanted
 
+    if words and words[0] in COMMANDS:
+        hint = f"for example: `yurt serve {words[0]} --help`"
+        raise UserError(f"'{words[0]}' must follow `serve`, before options", code="usage", hint=hint)
     found, entry = wanted(list(words), open_port=options["open_port"])
     return start(options, found, entry=entry)
 

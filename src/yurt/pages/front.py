@@ -155,6 +155,10 @@ class Front:
     def cookie(self) -> str:
         return self._access.cookie
 
+    def starts_again(self) -> None:
+        """Say to clients that the server is starting until they reach it again."""
+        self._answered = False
+
     def absent(self) -> tuple[int, str, bool]:
         """Return what to say if the server does not listen: a status, a sentence, and whether to try again."""
         if self._answered or self._died():

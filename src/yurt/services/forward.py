@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from yurt.errors import RefusedError
+from yurt.errors import RefusedError, UserError
 from yurt.node.tunnel import Address
-from yurt.services.tunnel import Over, Tunnel, command
+from yurt.services.tunnel import Over, Tunnel, command, in_thread
 
 Program = Callable[[str], list[str]]
 """Returns the program of this machine that runs an sh command on the node. YurtError: not now."""
+
+
+def check(port: int) -> None:
+    """UserError unless --local can be this number."""
+    if port not in range(65536):
+        raise UserError(f"--local must be a port up to 65535, not {port}", code="usage", hint="try `--local 8080`")
 
 
 def listen(port: int) -> int:
     """Return a port of this machine's loopback that is free: this one, or any. RefusedError if it is in use."""
     import socket
 
+    check(port)
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -49,9 +58,10 @@ def forward(
 
     async def over() -> bool:
         async with turn:
-            return await asyncio.to_thread(is_over)
+            return await in_thread(is_over)
 
     async def watch() -> None:
+        await asyncio.sleep(min(1.0, interval))  # what it says comes after what `on_open` says
         while not await over():
             await asyncio.sleep(interval)
         raise Over
@@ -59,10 +69,40 @@ def forward(
     def tunnel(words: str) -> Tunnel:
         return Tunnel(lambda: program(words), is_over=over, on_word=on_word)
 
-    asyncio.run(_forward([(here, tunnel(command(address))) for here, address in targets], watch(), on_open))
+    try:
+        asyncio.run(_forward([(here, tunnel(command(address))) for here, address in targets], watch(), on_open))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 async def _forward(
+    tunnels: Sequence[tuple[int | Path, Tunnel]], watch: Coroutine[None, None, None], on_open: Callable[[], None]
+) -> None:
+    with _cancelled_by_signals():
+        await _until_over(tunnels, watch, on_open)
+
+
+@contextmanager
+def _cancelled_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP cancel this task, as asyncio does for Ctrl-C: programs of the tunnels must end."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def cancel(*_signal: object) -> None:
+        loop.call_soon_threadsafe(task.cancel)
+
+    before = {number: signal.signal(number, cancel) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+async def _until_over(
     tunnels: Sequence[tuple[int | Path, Tunnel]], watch: Coroutine[None, None, None], on_open: Callable[[], None]
 ) -> None:
     tasks = [asyncio.create_task(watch)]
@@ -76,11 +116,14 @@ async def _forward(
         tasks.append(asyncio.create_task(tunnel.run()))
         tasks.append(asyncio.create_task(tunnel.first(on_open)))
     try:
-        with suppress(Over):
-            await asyncio.gather(*tasks)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            if not task.cancelling():  # a second request would interrupt the end of its program
+                task.cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         for server in servers:
             server.close()
+    for outcome in outcomes:
+        if isinstance(outcome, Exception) and not isinstance(outcome, Over):
+            raise outcome

@@ -9,10 +9,14 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import threading
+import time
 import zlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from yurt.errors import RefusedError, YurtError
 from yurt.node import tunnel as far
@@ -33,6 +37,8 @@ from yurt.node.tunnel import (
     Address,
 )
 
+_Value = TypeVar("_Value")
+
 SOURCE = Path(far.__file__)
 
 RUN = (
@@ -41,10 +47,13 @@ RUN = (
 )
 """Reads so many bytes of code from its standard input, and runs it."""
 
-BEAT, SILENT = 10.0, 40.0
+BEAT, SILENT = 10.0, 30.0
 """Seconds between two signs of life, and without one before the far end counts as lost."""
 
-FIRST, LONGEST = 0.5, 30.0
+AWAKE = 5.0
+"""Seconds in which the far end must respond after this machine slept."""
+
+FIRST, LONGEST = 0.5, 15.0
 """Seconds to wait before the program is started again: at first, and at most."""
 
 
@@ -53,6 +62,28 @@ def command(address: Address, python: str = "python3") -> str:
     size = len(SOURCE.read_bytes())
     words = ["unix", address] if isinstance(address, str) else ["tcp", str(address)]
     return shlex.join([python, "-c", RUN, str(size), *words])
+
+
+async def in_thread(function: Callable[[], _Value]) -> _Value:
+    """Call a function that blocks. If this is cancelled, the process can end while the function still runs."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[_Value] = loop.create_future()
+
+    def settle(done: Callable[[], None]) -> None:
+        if not future.done():
+            done()
+
+    def call() -> None:
+        done: Callable[[], None]
+        try:
+            done = partial(future.set_result, function())
+        except BaseException as error:
+            done = partial(future.set_exception, error)
+        with suppress(RuntimeError):  # the loop was closed
+            loop.call_soon_threadsafe(settle, done)
+
+    threading.Thread(target=call, daemon=True).start()
+    return await future
 
 
 class Over(Exception):
@@ -87,6 +118,8 @@ class Tunnel:
         """What follows the last bytes of a request; the far end says how long it has to be."""
         self._to_pad: asyncio.TimerHandle | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self._limit: asyncio.Timeout | None = None
+        """When the far end counts as lost."""
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry one connection of this machine."""
@@ -117,7 +150,7 @@ class Tunnel:
         pause, lost = FIRST, False
         while True:
             try:
-                argv = await asyncio.to_thread(self._start)
+                argv = await in_thread(self._start)
                 process = await asyncio.create_subprocess_exec(
                     *argv,
                     stdin=asyncio.subprocess.PIPE,
@@ -131,22 +164,24 @@ class Tunnel:
                 why = error.message
             else:
                 try:
-                    await self._serve(process, lost=lost)
-                    pause = FIRST
+                    if await self._serve(process, lost=lost):
+                        pause, lost = FIRST, False
                 finally:
                     why = await self._ended(process)
-            if not self._reached:
-                raise RefusedError(f"cannot reach the node: {why}", code="run-not-running")
-            if not lost:
+                if not self._reached:
+                    raise RefusedError(f"cannot reach the node{why and f': {why}'}", code="run-not-running")
+                await asyncio.sleep(FIRST)  # a scheduler needs a moment to see the end of a job
                 if await self._is_over():
                     raise Over
-                self._on_word(f"the connection to the node is lost ({why}); yurt connects again")
+            if not lost:
+                self._on_word(f"the connection to the node is lost{why and f' ({why})'}; connecting again")
             lost = True
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST)
 
-    async def _serve(self, process: asyncio.subprocess.Process, *, lost: bool) -> None:
-        """Pass frames on until the program ends or falls silent."""
+    async def _serve(self, process: asyncio.subprocess.Process, *, lost: bool) -> bool:
+        """Pass frames on until the program ends or no longer responds; return whether it reached the node."""
+        reached = False
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(SOURCE.read_bytes())
         reader = process.stdout
@@ -154,14 +189,14 @@ class Tunnel:
             async with asyncio.timeout(SILENT):
                 await reader.readuntil(MAGIC)
             self._writer = process.stdin
-            self._reached = True
+            self._reached = reached = True
             self._up.set()
             if lost:
                 self._on_word("the connection to the node is open again")
             beat = asyncio.create_task(self._beat())
             try:
                 while True:
-                    async with asyncio.timeout(SILENT):
+                    async with asyncio.timeout(SILENT) as self._limit:
                         kind, number, length = HEAD.unpack(await reader.readexactly(HEAD.size))
                         content = await reader.readexactly(length) if kind in (DATA, PACKED, PAD) else b""
                     if kind == PACKED:
@@ -172,6 +207,7 @@ class Tunnel:
                         link.take(kind, length, content)
             finally:
                 beat.cancel()
+        return reached
 
     async def _ended(self, process: asyncio.subprocess.Process) -> str:
         """End the program and all connections; return why it ended."""
@@ -184,14 +220,23 @@ class Tunnel:
             os.killpg(process.pid, 9)
         assert process.stdin is not None and process.stderr is not None
         process.stdin.close()
-        lines = (await process.stderr.read()).decode(errors="replace").strip().splitlines()
+        output = b""
+        with suppress(TimeoutError):  # a connection that ssh left in the background can keep this pipe open
+            async with asyncio.timeout(FIRST):
+                output = await process.stderr.read()
         await process.wait()
-        return lines[-1] if lines else "it ended"
+        return output.decode(errors="replace").strip().rpartition("\n")[2].strip()
 
     async def _beat(self) -> None:
+        loop, before = asyncio.get_running_loop(), time.time()
         while True:
             await asyncio.sleep(BEAT)
             self._send(PING, 0)
+            # The clock of timeouts stops while the machine sleeps, and connections rarely survive that.
+            if time.time() - before > 2 * BEAT and self._limit is not None:
+                with suppress(RuntimeError):  # it is just being renewed
+                    self._limit.reschedule(loop.time() + AWAKE)
+            before = time.time()
 
     async def _upwards(self, link: _Link, reader: asyncio.StreamReader) -> None:
         """Send what this machine writes."""

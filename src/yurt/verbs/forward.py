@@ -59,8 +59,7 @@ def forward(
     `on_open` is called once the node is reached.
     """
     name, address = parse(text)
-    if local and local not in PORTS:
-        raise UserError(f"--local must be a port up to 65535, not {local}", code="usage", hint="try `--local 8080`")
+    forwarding.check(local)
     store = folders.store()
     entry = running(store, name)
     run = entry.run

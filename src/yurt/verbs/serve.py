@@ -51,7 +51,7 @@ def serve(
     submitted: list[str] = []
     with signals_interrupt():
         try:
-            entry, warnings = _found(store, request, context, watch, submitted.append)
+            entry, warnings = _found(store, request, context, screen=screen, watch=watch, on_kept=submitted.append)
             (entry,), notes = sync_first(store, [entry], watch=watch)
         except KeyboardInterrupt:
             raise Interrupted(leave(store, submitted[0], screen) if submitted else "nothing was submitted") from None
@@ -65,7 +65,7 @@ def _is_cancelled(entry: Entry) -> bool:
 
 
 def _found(
-    store: Store, request: Request, context: str, watch: Watch, on_kept: Callable[[str], None]
+    store: Store, request: Request, context: str, *, screen: Screen, watch: Watch, on_kept: Callable[[str], None]
 ) -> tuple[Entry, list[str]]:
     """Return the unfinished service of this name in this project and context, or submit one; and warnings.
 
@@ -81,8 +81,8 @@ def _found(
             present = find.same(store, request.name, place.name, label)
             if present is not None and not _is_cancelled(present):
                 on_kept(present.run.id)
-                note = f"service '{request.name}' is {present.status.state} already as run {present.run.id}"
-                return present, [*refreshed.warnings, note]
+                screen.word(f"service '{request.name}' is {present.status.state} already as run {present.run.id}")
+                return present, refreshed.warnings
         planned = plan(place, request, index=store, offline=False, watch=watch)
         entry, notes = enqueue(store, place, planned, on_kept=on_kept, watch=watch)
         return entry, [*unused_keys.first_time(place.name), *notes]

@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 from typing import Protocol
 
 from yurt.backends.kinds import kind_of
+from yurt.clocks import clocks
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle.files.logs import copy
 from yurt.lifecycle.refresh.refresh import refresh_contexts
@@ -28,11 +29,11 @@ from yurt.verbs.signals import signals_interrupt
 from yurt.verbs.starting import ended_before, until_running
 from yurt.verbs.steps import STEPS
 
-OFTEN, SELDOM = 2.0, 60.0
-"""Seconds between two queries whether the run has ended, on this machine and on a cluster."""
+OFTEN = 2.0
+"""Seconds between two queries whether a service of this machine has ended."""
 
-NEAR = 600.0
-"""Seconds before the time limit at which the user gets a notice."""
+ENDING = 30.0
+"""Seconds to wait for the end of a job whose program has ended."""
 
 LOG_LINES = 15
 """Lines of the log that are shown if a service fails."""
@@ -44,9 +45,9 @@ class Screen(Protocol):
     """Shows a service to the user, and asks."""
 
     def waits(self, entry: Entry, phase: str, warnings: Sequence[str]) -> None:
-        """It is not ready. Called every second or so; `phase` is empty before its job runs."""
+        """It is not ready. Called every second or so; `phase` is starting or ended, and empty before its job runs."""
 
-    def opened(self, found: Result[Service]) -> None:
+    def opened(self, entry: Entry, found: Result[Service]) -> None:
         """It can be reached at its URL."""
 
     def word(self, text: str) -> None:
@@ -106,7 +107,7 @@ def leave(store: Store, run: str, screen: Screen) -> str:
     (done,), unreachable = cancel_runs(store, [entry])
     if unreachable is not None:
         return f"{done.note}; the next yurt command that reaches {done.context} will end service '{name}'"
-    return f"service '{name}' has ended"
+    return f"service '{name}' is being stopped"
 
 
 class _Visit:
@@ -143,6 +144,7 @@ class _Visit:
                 if self._entry.status.final:
                     self._say_end()
                     return
+                self.page.starts_again()
                 self._screen.word(f"service '{self._entry.run.name}' is being started again")
 
     def _title(self) -> str:
@@ -157,7 +159,7 @@ class _Visit:
             if not first or self.page is None:
                 return
             first = False
-            self._screen.opened(Result(kind="service", data=self.view(), warnings=self._warnings))
+            self._screen.opened(self._entry, Result(kind="service", data=self.view(), warnings=self._warnings))
             if browser is not None and not browse(folder.folder, self.page.url, browser):
                 self._screen.word("no browser could be opened; open the URL yourself")
 
@@ -169,7 +171,7 @@ class _Visit:
             program,
             [(folder.socket, status.socket or status.port)],
             is_over=self._is_over,
-            interval=OFTEN if kind_of(run.context_type).here else SELDOM,
+            interval=OFTEN if kind_of(run.context_type).here else clocks().service,
             on_open=opened,
             on_word=self._screen.word,
         )
@@ -185,24 +187,36 @@ class _Visit:
         self._entry = now
         if now.status.state != "running" or (now.status.job, now.status.restarts) != (before.job, before.restarts):
             return True
+        if now.status.restarts and self._started_again():
+            return True
         self._say_limit()
         return False
 
+    def _started_again(self) -> bool:
+        """Return whether service.json was of an earlier start when it was read."""
+        try:
+            status = self._read()
+        except YurtError:
+            return False
+        return status is not None and self._status is not None and status.start != self._status.start
+
     def _say_limit(self) -> None:
-        end = self._status.end if self._status is not None else None
-        if end is None or self._warned or end - time.time() > NEAR + SELDOM:
+        if self._warned or not self._ends_soon():
             return
         try:
-            status = self._read()  # the limit may have been extended
+            self._status = self._read() or self._status  # the limit may have been extended
         except YurtError:
             return
-        self._status = status or self._status
-        if self._status is None or self._status.end is None or self._status.end - time.time() > NEAR + SELDOM:
+        if self._status is None or self._status.end is None or not self._ends_soon():
             return
         self._warned = True
-        minutes = max(1, round((self._status.end - time.time()) / 60))
-        unit = "minute" if minutes == 1 else "minutes"
-        self._screen.word(f"service '{self._entry.run.name}' ends in {minutes} {unit}, at its time limit")
+        minutes = round((self._status.end - time.time()) / 60)
+        left = "less than a minute" if minutes < 1 else "1 minute" if minutes == 1 else f"{minutes} minutes"
+        self._screen.word(f"service '{self._entry.run.name}' ends in {left}, at its time limit")
+
+    def _ends_soon(self) -> bool:
+        end = self._status.end if self._status is not None else None
+        return end is not None and end - time.time() <= clocks().notice + clocks().service
 
     def _until_ready(self) -> ServiceStatus:
         """Wait until the job runs and its program listens. RefusedError: it ended before."""
@@ -212,24 +226,23 @@ class _Visit:
 
         self._entry = until_running(self._store, self._entry, pending, before=BEFORE)
         pause, checked = 0.2, time.monotonic()
+        deadline: float | None = None
         while True:
             status = self._read()
             if status is not None and status.restarts >= self._entry.status.restarts:
                 self._status = status
                 if status.phase == "ready":
                     return status
-                self._check_note(status)
-            self._screen.waits(self._entry, status.phase if status is not None else "starting", [])
+                if status.phase in ("failed", "ended"):  # its job ends now
+                    deadline = deadline or time.monotonic() + ENDING
+                    if time.monotonic() > deadline:
+                        raise self._failure()
+            self._screen.waits(self._entry, "ended" if deadline else "starting", [])
             time.sleep(pause)
             pause = min(1.0, pause * 1.3)
-            if time.monotonic() - checked > 2:
+            if time.monotonic() - checked > (0.2 if deadline else 2):
                 self._check_running()
                 checked = time.monotonic()
-
-    def _check_note(self, status: ServiceStatus | None) -> None:
-        """RefusedError if the job says why it did not start the program."""
-        if status is not None and status.note:
-            raise RefusedError(f"{self._entry.run.context}: {status.note}", code="service-failed")
 
     def _check_running(self) -> None:
         run = self._entry.run
@@ -262,14 +275,26 @@ class _Visit:
             self._screen.word(f"service '{run.name}' has ended")
             return
         if self.page is None:
-            with suppress(UnreachableError):
-                self._check_note(self._read())
-        with suppress(YurtError):  # there is none, or its site is not reachable
-            copy(self._store, run, self._screen.log, lines=LOG_LINES)
-        when = " before it listened" if self.page is None else ""
+            with suppress(YurtError):
+                self._status = self._read() or self._status
+        if not self._note():
+            with suppress(YurtError):  # there is none, or its site is not reachable
+                copy(self._store, run, self._screen.log, lines=LOG_LINES)
+        raise self._failure()
+
+    def _note(self) -> str:
+        """Return why the program could not be started."""
+        return self._status.note if self._status is not None else ""
+
+    def _failure(self) -> RefusedError:
+        run, status = self._entry.run, self._entry.status
         state = status.state.replace("_", " ")
-        raise RefusedError(
-            f"service '{run.name}' ended{when}: it is {state}{f': {status.reason}' if status.reason else ''}",
+        reason = self._note() or (
+            status.reason if state == "failed" else f"{state}{status.reason and f', {status.reason}'}"
+        )
+        when = "ended" if self.page is not None else "failed to start" if self._note() else "ended before it listened"
+        return RefusedError(
+            f"service '{run.name}' {when}: {reason}",
             code="service-failed",
-            hint=f"see its log with `yurt logs {run.id}`",
+            hint=f"see the run with `yurt show {run.id}`" if self._note() else f"see its log with `yurt logs {run.id}`",
         )

@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 from typing import Any, Dict, List, Optional
@@ -62,8 +63,6 @@ def start(argv: List[str], environment: Dict[str, str], path: str) -> "subproces
 
     The socket is there once the program listens. The process returned ends with the code of the program.
     """
-    import sys
-
     from yurt.node.service.children import end_with_parent  # this file is also a program, without the others
 
     here = os.path.abspath(__file__)
@@ -94,7 +93,11 @@ def main(path: str, argv: List[str]) -> int:
 
     for number in SIGNALS:
         signal.signal(number, pass_on)
-    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
+    try:
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        sys.stderr.write("yurt: %s cannot be started: %s\n" % (argv[0], error.strerror))
+        return 127
     children.append(child)
     for early in came[:1]:  # it came before there was a program
         child.send_signal(early)
@@ -175,6 +178,4 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    import sys
-
     sys.exit(main(sys.argv[1], sys.argv[2:]))
