@@ -5,7 +5,6 @@ The host keys are read through the job, so ssh never accepts an unknown one.
 
 from __future__ import annotations
 
-import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -20,15 +19,10 @@ from yurt.dev.ask import ASK, ask
 from yurt.dev.desks import ssh_name
 from yurt.errors import RefusedError, UnreachableError
 from yurt.model.context import Context
-from yurt.sites import connect
+from yurt.sites import connect, node_keys
 from yurt.store import Entry
 
 Way = Literal["here", "node", "job"]
-
-NODE_KEYS = "cat /etc/ssh/ssh_host_*_key.pub; ssh-keyscan -T 3 127.0.0.1 $(hostname -I) 2> /dev/null | sort -u; :"
-"""Prints the host keys of the node's sshd, on the node itself: those of the usual files, and those that it shows."""
-
-KEY = re.compile(r"(?:ssh|ecdsa|sk-ssh|sk-ecdsa)-[A-Za-z0-9@.-]+ [A-Za-z0-9+/=]+")
 
 TRY = 30
 """Seconds that a first connection to a node may take."""
@@ -71,7 +65,7 @@ def link(entry: Entry, name: str) -> Link:
         return known
     info = ask(entry, {"do": "info"})
     sshd, host_key = str(info.get("sshd") or ""), str(info.get("host_key") or "")
-    if not sshd or not KEY.fullmatch(host_key):
+    if not sshd or not node_keys.KEY.fullmatch(host_key):
         raise RefusedError(
             f"ssh cannot reach dev node '{name}': its node has no sshd program",
             code="ssh-failed",
@@ -123,12 +117,11 @@ def _try_node(entry: Entry, found: Link, name: str) -> None:
     """Read the host keys of the node through the job, and log in to it once. RefusedError if that fails."""
     (placement,) = entry.placements
     runner = connect.named_backend(entry.run.context).exec
-    asked = runner.ask(placement, ["sh", "-c", NODE_KEYS])
-    found_keys = dict.fromkeys(KEY.findall(asked.out.decode(errors="replace")))
-    lines = [f"{found.node} {key}\n" for key in found_keys]
+    asked = runner.ask(placement, ["sh", "-c", node_keys.READ])
+    lines = node_keys.known_hosts(found.node, asked.out)
     reason = "its host keys cannot be read"
     if lines:
-        paths.write_private(_node_hosts(name), "".join(lines).encode())
+        paths.write_private(_node_hosts(name), lines)
         command = runner.hop(found.node, _node_hosts(name), "true", prompt=False)
         try:
             done = subprocess.run(

@@ -258,9 +258,11 @@ class FarEnd:
 
 
 def main(words: List[str]) -> None:
-    """Serve a tunnel: unix PATH, or tcp PORT."""
+    """Serve a tunnel: unix PATH, there PATH for a socket that must be there, or tcp PORT."""
     kind, address = words
-    FarEnd(address if kind == "unix" else int(address), 0, 1).serve()
+    if kind == "there" and not os.path.exists(address):  # a session of ssh may not see the folders of the job
+        sys.exit("yurt: there is no socket %s on this node" % address)
+    FarEnd(int(address) if kind == "tcp" else address, 0, 1).serve()
 
 
 if __name__ == "__main__":

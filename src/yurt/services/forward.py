@@ -49,10 +49,12 @@ def forward(
     interval: float,
     on_open: Callable[[], None],
     on_word: Callable[[str], None],
+    has_other: Callable[[], bool] | None = None,
 ) -> None:
     """Forward ports and sockets of this machine to addresses on the node until `is_over`, or Ctrl-C.
 
-    `is_over` is asked at this interval, and when a connection is lost.
+    `is_over` is asked at this interval, and when a connection is lost. `has_other` is asked if the node cannot be
+    reached, or if sockets there are not seen: whether `program` returns another way to it from now on.
     """
     turn = asyncio.Lock()
 
@@ -67,10 +69,16 @@ def forward(
         raise Over
 
     def tunnel(words: str) -> Tunnel:
-        return Tunnel(lambda: program(words), is_over=over, on_word=on_word)
+        return Tunnel(lambda: program(words), is_over=over, has_other=has_other or (lambda: False), on_word=on_word)
 
     try:
-        asyncio.run(_forward([(here, tunnel(command(address))) for here, address in targets], watch(), on_open))
+        asyncio.run(
+            _forward(
+                [(here, tunnel(command(address, there=has_other is not None))) for here, address in targets],
+                watch(),
+                on_open,
+            )
+        )
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 

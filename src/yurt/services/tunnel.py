@@ -53,14 +53,17 @@ BEAT, SILENT = 10.0, 30.0
 AWAKE = 5.0
 """Seconds in which the far end must respond after this machine slept."""
 
+START = 30.0
+"""Seconds that the program has to reach the node the first time."""
+
 FIRST, LONGEST = 0.5, 15.0
 """Seconds to wait before the program is started again: at first, and at most."""
 
 
-def command(address: Address, python: str = "python3") -> str:
-    """Return the sh command that runs the far end on a node."""
+def command(address: Address, python: str = "python3", *, there: bool = False) -> str:
+    """Return the sh command that runs the far end on a node. `there`: a socket must exist, else the command fails."""
     size = len(SOURCE.read_bytes())
-    words = ["unix", address] if isinstance(address, str) else ["tcp", str(address)]
+    words = ["there" if there else "unix", address] if isinstance(address, str) else ["tcp", str(address)]
     return shlex.join([python, "-c", RUN, str(size), *words])
 
 
@@ -102,13 +105,15 @@ class Tunnel:
         start: Callable[[], list[str]],
         *,
         is_over: Callable[[], Awaitable[bool]] = _never,
+        has_other: Callable[[], bool] = lambda: False,
         on_word: Callable[[str], None] = lambda _text: None,
     ) -> None:
         """`start` returns the program that runs `command` on the node; it may raise YurtError.
 
-        `is_over` says, after the connection was lost, that there is nothing to connect to any more.
+        `is_over` says, after the connection was lost, that there is nothing to connect to any more. `has_other` is
+        asked if the node was never reached: whether `start` returns another program from now on.
         """
-        self._start, self._is_over, self._on_word = start, is_over, on_word
+        self._start, self._is_over, self._has_other, self._on_word = start, is_over, has_other, on_word
         self._links: dict[int, _Link] = {}
         self._numbers = 0
         self._reached = False
@@ -168,6 +173,8 @@ class Tunnel:
                         pause, lost = FIRST, False
                 finally:
                     why = await self._ended(process)
+                if not self._reached and self._has_other():
+                    continue
                 if not self._reached:
                     raise RefusedError(f"cannot reach the node{why and f': {why}'}", code="run-not-running")
                 await asyncio.sleep(FIRST)  # a scheduler needs a moment to see the end of a job
@@ -186,7 +193,7 @@ class Tunnel:
         process.stdin.write(SOURCE.read_bytes())
         reader = process.stdout
         with suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError):
-            async with asyncio.timeout(SILENT):
+            async with asyncio.timeout(SILENT if self._reached else START):
                 await reader.readuntil(MAGIC)
             self._writer = process.stdin
             self._reached = reached = True
@@ -212,7 +219,7 @@ class Tunnel:
     async def _ended(self, process: asyncio.subprocess.Process) -> str:
         """End the program and all connections; return why it ended."""
         self._up.clear()
-        self._writer = None
+        self._writer, self._padding = None, b""
         for link in self._links.values():
             link.take(CLOSE, 0, b"")
         self._links.clear()

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from yurt.backends.kinds import kind_of
 from yurt.clocks import clocks
-from yurt.errors import RefusedError, UnreachableError, YurtError
+from yurt.errors import RefusedError, YurtError
 from yurt.lifecycle.files.logs import copy
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.files import Stream
@@ -21,6 +21,7 @@ from yurt.services import status as statuses
 from yurt.services.programs import TITLES
 from yurt.services.status import ServiceStatus
 from yurt.services.views import Service, service
+from yurt.services.way import Way
 from yurt.sites import connect, folders
 from yurt.store import Entry, Store
 from yurt.verbs.cancel import cancel_runs
@@ -139,8 +140,9 @@ class _Visit:
                     folder = stack.enter_context(page_folder())
                 if self.page is None:
                     self.page = stack.enter_context(Front(folder.socket, self._title(), port=port))
-                self.page.headers = self._password(status)
-                self._forward(folder, status, browser)
+                way = Way(self._entry, status, folder.folder)
+                self.page.headers = {"Authorization": f"token {way.token}"} if way.token else {}
+                self._forward(folder, status, way, browser)
                 if self._entry.status.final:
                     self._say_end()
                     return
@@ -150,7 +152,9 @@ class _Visit:
     def _title(self) -> str:
         return TITLES.get(self._status.program if self._status else "", "The service")
 
-    def _forward(self, folder: PageFolder, status: ServiceStatus, browser: Callable[[str], bool] | None) -> None:
+    def _forward(
+        self, folder: PageFolder, status: ServiceStatus, way: Way, browser: Callable[[str], bool] | None
+    ) -> None:
         run = self._entry.run
         first = True
 
@@ -163,17 +167,14 @@ class _Visit:
             if browser is not None and not browse(folder.folder, self.page.url, browser):
                 self._screen.word("no browser could be opened; open the URL yourself")
 
-        def program(words: str) -> list[str]:
-            (placement,) = self._entry.placements
-            return connect.named_backend(run.context).exec.relay(placement, words)
-
         forward.forward(
-            program,
+            way.program,
             [(folder.socket, status.socket or status.port)],
             is_over=self._is_over,
             interval=OFTEN if kind_of(run.context_type).here else clocks().service,
             on_open=opened,
             on_word=self._screen.word,
+            has_other=way.has_other,
         )
 
     def _is_over(self) -> bool:
@@ -256,17 +257,6 @@ class _Visit:
     def _read(self) -> ServiceStatus | None:
         run = self._entry.run
         return statuses.read(connect.named_backend(run.context).files.read(run.folder, statuses.FILE))
-
-    def _password(self, status: ServiceStatus) -> dict[str, str]:
-        """Return the header with the password of the program, which is on the disk of its node."""
-        if not status.token:
-            return {}
-        (placement,) = self._entry.placements
-        asked = connect.named_backend(self._entry.run.context).exec.ask(placement, ["cat", status.token])
-        if asked.code:
-            reason = asked.err.decode(errors="replace").strip()
-            raise UnreachableError(f"the token cannot be read: {reason}", code="connection-lost")
-        return {"Authorization": f"token {asked.out.decode().strip()}"}
 
     def _say_end(self) -> None:
         """Say how the service ended. RefusedError with the end of its log if that is a failure."""
