@@ -12,9 +12,9 @@ import click
 from yurt.cli import app, render
 from yurt.cli.app import run_names, verb
 from yurt.cli.browser import browser
+from yurt.cli.dashes import WithDashes
 from yurt.cli.option_types import Number
 from yurt.cli.progress import watching
-from yurt.cli.serve import COMMANDS
 from yurt.cli.settings import options as setting_options
 from yurt.model import settings
 
@@ -107,18 +107,8 @@ def service_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: 
         return []
 
 
-class Run(app.Verb):
-    """The command `serve run`: keeps the first `--`, which click drops if it follows the options."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if "--" in args:
-            at = args.index("--")
-            args = [*args[:at], "--", *args[at:]]
-        return super().parse_args(ctx, args)
-
-
 @verb(
-    cls=Run,
+    cls=WithDashes,
     examples=["yurt serve run -- python -m http.server {port}", "yurt serve run --gpus 1 app"],
     context_settings={"ignore_unknown_options": False},
 )
@@ -136,7 +126,8 @@ def run(words: tuple[str, ...], **options: Any) -> int:
     from yurt.errors import UserError
     from yurt.verbs.serve_named import wanted
 
-    if words and words[0] in COMMANDS:
+    group = click.get_current_context().parent
+    if words and group is not None and words[0] in getattr(group.command, "lazy", {}):
         hint = f"for example: `yurt serve {words[0]} --help`"
         raise UserError(f"'{words[0]}' must follow `serve`, before options", code="usage", hint=hint)
     found, entry = wanted(list(words), open_port=options["open_port"])

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from yurt.cli import app, render
 from yurt.cli.app import run_names, verb
+from yurt.cli.dashes import WithDashes
 from yurt.cli.progress import watching
 from yurt.cli.settings import options as setting_options
 from yurt.errors import UserError
@@ -32,18 +33,8 @@ EXAMPLES = [
 ENVIRONMENT = [row for row in settings.ENVIRONMENT if row.option != "secrets"]
 
 
-class Shell(app.Verb):
-    """The command `shell`: keeps the first `--`, which click drops if it follows the options."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if "--" in args:
-            at = args.index("--")
-            args = [*args[:at], "--", *args[at:]]
-        return super().parse_args(ctx, args)
-
-
 @verb(
-    cls=Shell,
+    cls=WithDashes,
     examples=EXAMPLES,
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
 )
