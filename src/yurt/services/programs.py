@@ -13,6 +13,8 @@ from yurt.node.service.programs import PORT, SOCKET
 
 TITLES = {"jupyter": "JupyterLab", "tensorboard": "TensorBoard", "mlflow": "MLflow"}
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+
 _INTERPRETER = re.compile(r"python[0-9.]*|(ba|z|da)?sh|env|exec|node|Rscript|julia")
 
 COMMAND = "command"
@@ -44,7 +46,18 @@ def name(wanted: Wanted) -> str:
     words = [word.rpartition("/")[2] for word in wanted.words if not word.startswith("-")]
     first = next((word for word in words if not _INTERPRETER.fullmatch(word)), "")
     found = re.sub(r"[^A-Za-z0-9._-]", "", first.removesuffix(".py").removesuffix(".sh"))
-    return found[:40] or COMMAND
+    return found.lstrip("._-")[:40] or COMMAND
+
+
+def check_name(text: str) -> None:
+    """UserError if a name of a service cannot be part of a path, or looks like an option."""
+    if _NAME.fullmatch(text) is None:
+        raise UserError(
+            f"'{text}' is not a valid name of a service: it may have up to 40 letters, digits, dots, _ and -,"
+            " and starts with a letter or a digit",
+            code="usage",
+            hint="for example: `--name paper`",
+        )
 
 
 def check(words: Sequence[str]) -> None:

@@ -43,6 +43,8 @@ def serve(
     """
     if wanted.program == programs.COMMAND:
         programs.check(wanted.words)
+    if request.name:
+        programs.check_name(request.name)
     port = forward.listen(local) if local else 0
     request = msgspec.structs.replace(
         request, words=(), name=request.name or programs.name(wanted), service=programs.configuration(wanted)
