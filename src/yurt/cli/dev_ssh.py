@@ -9,8 +9,8 @@ import click
 
 from yurt.cli import app
 from yurt.cli.app import verb
+from yurt.cli.dashes import WithDashes
 from yurt.cli.dev_names import dev_names
-from yurt.cli.shell import Shell
 from yurt.errors import RefusedError, UserError
 
 EXAMPLES = [
@@ -23,7 +23,7 @@ EXAMPLES = [
 
 
 @verb(
-    cls=Shell,
+    cls=WithDashes,
     examples=EXAMPLES,
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": True},
     context_help="",
