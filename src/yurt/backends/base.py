@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from yurt.model.live import Live, LiveNode
     from yurt.model.run import Placement, Plan, Resources, RunRef
     from yurt.model.secrets import Shares
+    from yurt.model.storage import StorageReport, TierPlace
     from yurt.model.workspace import Workspace
 
 
@@ -367,6 +368,9 @@ class Site(Protocol):
 
         If only the scheduler does not respond, `silent` of the result says so. UnreachableError: nothing responds.
         """
+
+    def storage(self, places: Sequence[TierPlace], report: str = "") -> StorageReport:
+        """Return how full storage tiers are, in one request. `report`: a command of the site that prints more."""
 
     def nodes(self) -> list[LiveNode]:
         """Return all nodes of the site, in one request; empty for a site without a scheduler."""

@@ -72,6 +72,10 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     dev_idle: str | None = None
     dev_idle_release: bool = False
     dev_sshd: bool = False
+    tiers: dict[str, str] = {}
+    tier_purge: dict[str, str] = {}
+    tier_quota: dict[str, str] = {}
+    storage_report: str | None = None
     home_sync: bool = False
     race_address: str | None = None
     race_keys: bool = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 from yurt.model.settings_dev import DEV
 from yurt.model.settings_race import RACE
 from yurt.model.settings_row import Row
+from yurt.model.settings_storage import STORAGE
 
 # An option that adds to the value of the context, such as --tag, has its own row next to the row of the key.
 
@@ -523,4 +524,4 @@ CONTEXT = (
 )
 
 OPTIONS = (*LABELS, *RESOURCES, *ENVIRONMENT, *FILES, *CODE, *HOMES, *RESTARTS, *SWEEP)
-TABLE: tuple[Row, ...] = (*OPTIONS, *CONTEXT, *DEV, *RACE)
+TABLE: tuple[Row, ...] = (*OPTIONS, *CONTEXT, *DEV, *STORAGE, *RACE)

@@ -45,6 +45,7 @@ from yurt.model.live import Live, LiveNode
 from yurt.model.run import Plan, Resources, RunRef
 from yurt.model.secrets import Shares
 from yurt.model.state import CANCELLED, Ending, Observation
+from yurt.model.storage import StorageReport, TierPlace, TierUse
 from yurt.testing import pod_growth
 from yurt.testing.pod import NODE, Pod
 from yurt.testing.pod_claims import PodClaims
@@ -97,6 +98,10 @@ class Pods:
     @property
     def site(self) -> Pods:
         return self
+
+    def storage(self, places: Sequence[TierPlace], report: str = "") -> StorageReport:
+        del report
+        return StorageReport(tiers=[TierUse(name=each.name) for each in places])
 
     def look(self, accounts: Sequence[Account]) -> Live:
         del accounts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from yurt.model.facts import Account
     from yurt.model.live import Live, LiveNode
     from yurt.model.secrets import Shares
+    from yurt.model.storage import StorageReport, TierPlace
 
 INCOMPLETE, NO_GIT, NO_BASE = 45, 46, 47
 """Exit codes of the script that receives code."""
@@ -132,6 +134,15 @@ class ShellBackend(ABC):
 
     @abstractmethod
     def look(self, accounts: Sequence[Account]) -> Live: ...
+
+    def storage(self, places: Sequence[TierPlace], report: str = "") -> StorageReport:
+        from yurt.backends.shell import storage
+
+        mark = f"yurt-{os.urandom(8).hex()}"
+        answer = self.host.run(storage.script(), mark, report, stdin=storage.rows(places), timeout=180)
+        if answer.code:
+            raise self.failure(answer)
+        return storage.read(mark, answer.text, places)
 
     def next_start(self, _plan: Plan) -> str:
         """Return the command in job.sh that submits a later start; empty if the script itself continues."""

@@ -1,0 +1,99 @@
+"""storage: the storage tiers of contexts, how full they are, and what their sites delete next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from yurt.config import contexts
+from yurt.errors import YurtError
+from yurt.model.context import Context
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.storage import StorageReport, TierPlace, TierUse
+from yurt.sites import connect, folders
+from yurt.sites.facts import facts_if_probed
+from yurt.sites.fan_out import side_by_side
+from yurt.storage.purge import Purged, upcoming
+from yurt.storage.tiers import of_path, tiers
+from yurt.store import Store
+from yurt.verbs.result import Result
+
+
+class TierRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A storage tier of a context: what is known of it, and how full it is."""
+
+    place: TierPlace
+    use: TierUse | None = None
+    """Null if the site was not reached, or if the tier is in each job only."""
+    yurt: bool = False
+    """Whether yurt keeps its runs there."""
+
+
+class ContextStorage(msgspec.Struct, frozen=True, kw_only=True):
+    """The storage of a context."""
+
+    context: str
+    tiers: list[TierRow] = []
+    report: str = ""
+    """The output of the command `storage_report` of the context."""
+    purged: list[Purged] = []
+    """Finished runs that the site will delete, the next one first."""
+
+
+def storage(names: Sequence[str] = (), *, context: str = "", watch: Watch = unwatched) -> Result[list[ContextStorage]]:
+    """Query contexts in parallel, by default the current one, in one request each.
+
+    A site that does not respond is shown without figures, and a warning; the exit code is then 4.
+    """
+    chosen = [contexts.site(name) for name in dict.fromkeys(names or [contexts.current_name(context)])]
+    store = folders.store()
+    found: dict[str, ContextStorage] = {}
+    failed: dict[str, YurtError] = {}
+    warnings: list[str] = []
+    watch(Event(f"querying {', '.join(each.name for each in chosen)}"))
+
+    def one(place: Context) -> None:
+        with store.twin() as index:
+            found[place.name], error, note = _look(index, place)
+        if error is not None:
+            failed[place.name] = error
+        warnings.extend([note] if note else [])
+
+    side_by_side(one, chosen)
+    warnings += [f"cannot query {name}: {error.message}" for name, error in failed.items()]
+    code = max((error.exit_code for error in failed.values()), default=0)
+    data = [found[each.name] for each in chosen]
+    return Result(kind="storage", data=data, warnings=warnings, exit_code=code)
+
+
+def _look(store: Store, context: Context) -> tuple[ContextStorage, YurtError | None, str]:
+    """Return the storage of a context, why its site was not queried, and a warning."""
+    error: YurtError | None = None
+    report = StorageReport(tiers=[])
+    places: list[TierPlace] = []
+    base = ""
+    try:
+        facts = facts_if_probed(context)
+        places = tiers(context, facts)
+        base = folders.base_folder(context, facts)
+        backend = connect.backend(context)
+        connect.check_responds(context, backend)
+        report = backend.site.storage([each for each in places if each.path], context.storage_report or "")
+    except YurtError as problem:
+        error = problem
+    uses = {each.name: each for each in report.tiers}
+    own = of_path(places, base) if base else None
+    rows = [
+        TierRow(place=each, use=uses.get(each.name), yurt=own is not None and each.name == own.name) for each in places
+    ]
+    note = f"{context.name}: the command `storage_report` failed: {report.failed}" if report.failed else ""
+    entries = store.newest(where={"context": [context.name]})
+    made = ContextStorage(
+        context=context.name,
+        tiers=rows,
+        report=report.report,
+        purged=upcoming(entries, places, time.time()),
+    )
+    return made, error, note
