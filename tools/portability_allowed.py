@@ -35,6 +35,8 @@ ALLOWED = {
     ("backends/shell/doctor.sh", "a program of Linux"): "timeout: without it, there is no limit",
     ("backends/shell/receive.sh", "cp -T or long options"): "cp of BSD has -l",
     ("backends/shell/receive_large.sh", "a program of Linux"): "without sha256sum, only the size is checked",
+    ("backends/shell/storage.sh", "a program of Linux"): "without timeout, a file system that hangs stops the query",
+    ("backends/shell/storage.sh", "stat -c"): "elsewhere, the kind of the file system is unknown",
     ("backends/shell/workspaces.py", "a program of Linux"): "without sha256sum, only the size is checked",
     ("config/text.py", "/proc"): "compares names only",
     ("doctor/site.py", "/proc"): "compares names only",

@@ -86,7 +86,18 @@ def test_context_is_listed_only_where_it_has_a_meaning() -> None:
     env = {f"yurt env{name}" for name in ("", " build", " list", " show", " remove")}
     dev = {"yurt dev", "yurt dev up"}
     serve = {f"yurt serve{name}" for name in ("", " jupyter", " tensorboard", " mlflow", " run")}
-    assert chooses == {"yurt", "yurt run", "yurt shell", "yurt cluster", "yurt login", *context, *env, *dev, *serve}
+    assert chooses == {
+        "yurt",
+        "yurt run",
+        "yurt shell",
+        "yurt cluster",
+        "yurt storage",
+        "yurt login",
+        *context,
+        *env,
+        *dev,
+        *serve,
+    }
 
 
 def test_a_hidden_context_is_accepted(user: User) -> None:

@@ -53,6 +53,7 @@ from yurt.verbs.run import PlanView
 from yurt.verbs.secret import Secret
 from yurt.verbs.shell import Session
 from yurt.verbs.show import Shown
+from yurt.verbs.storage import ContextStorage
 from yurt.verbs.tensorboard import TensorboardPage
 from yurt.verbs.wandb import WandbSynced
 
@@ -63,6 +64,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "shell": ("yurt shell", Session),
     "forwarded": ("yurt forward", Forwarded),
     "service": ("yurt serve", Service),
+    "storage": ("yurt storage", list[ContextStorage]),
     "services": ("yurt serve list", list[Service]),
     "run-shown": ("yurt show", Shown),
     "sweep-shown": ("yurt show SWEEP", SweepShown),

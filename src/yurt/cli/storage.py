@@ -24,7 +24,7 @@ NEAR, FULL = 0.8, 0.95
 @verb(examples=["yurt storage", "yurt storage alpha beta", "yurt storage --json"])
 @click.argument("names", nargs=-1, metavar="[CONTEXT]...", shell_complete=context_names)
 def storage(names: tuple[str, ...]) -> int:
-    """Show storage tiers, how full they are, and what is deleted next.
+    """Show storage tiers, how full they are, and what expires.
 
     Shows the folders of each CONTEXT, or of the current context: what they are for, your use and quota if the site
     reports them, and else those of the whole file system, and when the site deletes files. Below them are the finished

@@ -20,6 +20,7 @@ class Purged(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     """The user's name of the run."""
     tier: str
+    """The name of the tier with its folder."""
     at: float
     """When, at the earliest: so many days after the run ended."""
 

@@ -25,6 +25,7 @@ class TierRow(msgspec.Struct, frozen=True, kw_only=True):
     """A storage tier of a context: what is known of it, and how full it is."""
 
     place: TierPlace
+    """What is known of it."""
     use: TierUse | None = None
     """Null if the site was not reached, or if the tier is in each job only."""
     yurt: bool = False
@@ -36,6 +37,7 @@ class ContextStorage(msgspec.Struct, frozen=True, kw_only=True):
 
     context: str
     tiers: list[TierRow] = []
+    """Its storage tiers."""
     report: str = ""
     """The output of the command `storage_report` of the context."""
     purged: list[Purged] = []

@@ -30,6 +30,7 @@ section quota
 if [ -n "$report" ]; then
   section report
   within 60 sh -c "$report" 2>&1 < /dev/null
+  code=$?
   section reported
-  echo $?
+  echo $code
 fi
