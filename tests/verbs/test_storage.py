@@ -25,7 +25,9 @@ def test_two_clusters(laptop: Laptop, lab: Lab) -> None:
     text = contexts.read_text()
     run = laptop.run("alpha", "--wait", "true")["run"]["id"]
     try:
-        extra = "    tier_purge: {scratch: 30d}\n    tiers: {data: $SCRATCH/data}\n    storage_report: echo 3 of 5 used\n"
+        extra = (
+            "    tier_purge: {scratch: 30d}\n    tiers: {data: $SCRATCH/data}\n    storage_report: echo 3 of 5 used\n"
+        )
         head, _alpha, tail = text.partition("  alpha:\n")
         contexts.write_text(f"{head}  alpha:\n{extra}{tail}")
         found = laptop.quick("storage", "alpha", "beta", "--json")
