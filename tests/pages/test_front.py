@@ -143,6 +143,21 @@ def test_a_post_with_the_token_is_forwarded_without_it(front: Front) -> None:
     assert answer.status == 200 and answer.seen["path"] == "/x" and answer.seen["size"] == 2
 
 
+@pytest.mark.parametrize("kind", ["token", "Bearer"])
+def test_the_token_in_a_header(front: Front, kind: str) -> None:
+    """As editors send it to a Jupyter server. The server behind does not get it."""
+    answer = Client(front).ask("GET /x HTTP/1.1", f"Authorization: {kind} {token(front)}")
+    assert answer.status == 200 and answer.seen["path"] == "/x" and token(front).encode() not in answer.body
+    for wrong in (
+        f"Authorization: {kind} wrong",
+        f"Authorization: {token(front)}",
+        f"Authorization: Basic {token(front)}",
+    ):
+        assert Client(front).ask("GET /x HTTP/1.1", wrong).status == 403
+    own = Client(front).ask("GET /x HTTP/1.1", cookie(front), "Authorization: Basic own")
+    assert "Basic own" in own.body.decode()
+
+
 def test_a_token_of_the_server_itself_is_forwarded(front: Front) -> None:
     assert Client(front).ask("GET /x?token=own HTTP/1.1", cookie(front)).seen["path"] == "/x?token=own"
 

@@ -1,5 +1,7 @@
 """Who may open a page: a client with the token of its address, or with the cookie that it got for the token.
 
+A program, such as an editor that uses a Jupyter server, may send the token in the header Authorization.
+
 Cookies of one host are sent to all its ports, so the name of the cookie includes the port.
 """
 
@@ -21,6 +23,8 @@ class Forward(msgspec.Struct, frozen=True):
     """The request may pass, with this target."""
 
     target: str
+    without: str = ""
+    """A header with the token, which the server must not get."""
 
 
 class Enter(msgspec.Struct, frozen=True):
@@ -72,6 +76,9 @@ class Access:
             return Enter(target, linked) if enters else Forward(target)
         if any(_same(value, self._pass) for value in self._passes(head)):
             return Forward(head.target)
+        kind, _space, given = (head.headers.one("authorization") or "").partition(" ")
+        if kind.lower() in ("token", "bearer") and _same(given.strip(), self.token):
+            return Forward(target, without="authorization")
         return Refuse("This page needs its token: open the complete address that yurt printed.")
 
     @staticmethod

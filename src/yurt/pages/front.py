@@ -198,7 +198,7 @@ class _Connection:
                 keeps = head.keeps and head.length == 0
                 await self._enter(head, verdict, keeps=keeps)
             else:
-                keeps = await self._forward(head, verdict.target)
+                keeps = await self._forward(head.without(verdict.without), verdict.target)
             if not keeps:
                 return
             patience = IDLE

@@ -62,6 +62,13 @@ class RequestHead(msgspec.Struct, frozen=True):
     length: int | None
     """The bytes of the body; None if it comes in chunks."""
 
+    def without(self, name: str) -> RequestHead:
+        """Return the head without a header, in lower case."""
+        if not name:
+            return self
+        kept = Headers(pair for pair in self.headers.pairs if pair[0].lower() != name)
+        return msgspec.structs.replace(self, headers=kept)
+
     @property
     def keeps(self) -> bool:
         """Whether the client wants to use the connection again."""
