@@ -65,9 +65,8 @@ class Access:
         if (head.headers.one("host") or "").lower() not in self._hosts:
             return Refuse(f"This page is only available at http://127.0.0.1:{self.port}/.")
         origin = head.headers.one("origin")
-        if origin is not None and origin.lower() not in {f"http://{host}" for host in self._hosts}:
-            return Refuse("Other pages may not use this page.")
-        if self._from_other_page(head):
+        foreign = origin is not None and origin.lower() not in {f"http://{host}" for host in self._hosts}
+        if foreign or self._from_other_page(head):
             return Refuse("Other pages may not use this page.")
         target, token = _without_token(head.target)
         if token is not None and _same(token, self.token):
