@@ -138,8 +138,8 @@ BROKEN = [
         "service 'missing' ended before it listened: exit code 2",
         "can't open file",
     ),
-    (["nosuch", "{socket}"], "service 'nosuch' failed to start: nosuch cannot be started: No such file", ""),
-    (["nosuch", "{port}"], "service 'nosuch' ended before it listened: exit code 127", "nosuch cannot be started"),
+    (["nosuch", "{socket}"], "service 'nosuch' failed to start: the program nosuch does not exist on this node", ""),
+    (["nosuch", "{port}"], "service 'nosuch' failed to start: the program nosuch does not exist on this node", ""),
     (["sh", "-c", ": {socket}"], "ended before it listened: completed", "the program ended before it listened"),
 ]
 

@@ -141,6 +141,8 @@ class Tunnel:
                     self._send(CLOSE, link.number)
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
+        except asyncio.CancelledError:
+            pass  # the loop ends; in Python 3.11, asyncio prints a traceback if this task ends as a cancelled one
         finally:
             writer.close()
 
