@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from tests.calls import YURT
+from tests.laptop import Laptop
 from tests.user import User
+from yurt.lab import Lab
+from yurt.model.run import FINAL
 
 APP = """\
 import os, socket, sys, threading
@@ -107,6 +110,25 @@ def services(user: User, *words: str) -> list[dict[str, Any]]:
     """Return what `yurt serve list` says."""
     found: list[dict[str, Any]] = user.quick("serve", "list", "--json", *words).json["data"]
     return found
+
+
+@contextmanager
+def link_cut(lab: Lab, name: str) -> Iterator[None]:
+    """Cut the link to a cluster, and heal it, also after a test that fails."""
+    lab.faults.cut(name)
+    try:
+        yield
+    finally:
+        lab.faults.heal(name)
+
+
+def end_runs(laptop: Laptop) -> None:
+    """Cancel the unfinished runs of a laptop, and wait until their jobs have left the queue of the lab."""
+    rows = laptop.quick("ps", "--json").json["data"]
+    own = [row["id"] for row in rows if row["state"] not in FINAL]
+    if own:
+        laptop.quick("cancel", *own)
+        laptop.quick("wait", *own, "--timeout", "120")
 
 
 def processes(user: User) -> dict[int, str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import site
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from playwright.sync_api import Browser, Error, Page, sync_playwright
+from playwright.sync_api import TimeoutError as Timeout
 
 from tests.laptop import Laptop
-from tests.services.serving import client, services
+from tests.services.serving import client, end_runs, link_cut, services
 from tests.tracking.boards import CHROMIUM, FLAGS
 from tests.tracking.events import WRITER
 from yurt.lab import Lab
@@ -36,10 +38,10 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(autouse=True)
-def services_end(laptop: Laptop) -> Iterator[None]:
-    """A test that fails leaves no services."""
+def runs_end(laptop: Laptop) -> Iterator[None]:
+    """A test that fails leaves no jobs."""
     yield
-    laptop.quick("serve", "stop", "--all")
+    end_runs(laptop)
 
 
 class Notebook:
@@ -66,7 +68,8 @@ class Notebook:
             if output.count() == 0:
                 cell.locator(".cm-content").click()
                 self.page.keyboard.press("Control+Enter")
-                self.page.wait_for_timeout(3000)
+                with suppress(Timeout):
+                    output.first.wait_for(timeout=3000)
             return output.count() > 0
 
         eventually(executed, seconds=180)
@@ -84,10 +87,9 @@ def test_jupyter(laptop: Laptop, lab: Lab, browser: Browser, name: str) -> None:
         notebook = Notebook(page, made.url)
         notebook.execute("import os\nnode = os.uname().nodename\nprint('cell', 6 * 7, 'on', node)", "cell 42 on n")
         assert "token" not in page.url and service["private"] == "socket"
-        lab.faults.cut(name)
-        if name == "alpha":  # the other one is healed before anything notices
-            eventually(lambda: "the connection to the node is lost" in made.err)
-        lab.faults.heal(name)
+        with link_cut(lab, name):
+            if name == "alpha":  # the other one is healed before anything notices
+                eventually(lambda: "the connection to the node is lost" in made.err)
         notebook.execute("print('still on', node)", f"still on {service['node']}")
         if PICTURE:
             page.add_style_tag(content=".Toastify { display: none }")  # a question about news of Jupyter
@@ -137,10 +139,8 @@ def test_a_server_of_the_user(laptop: Laptop, lab: Lab, browser: Browser) -> Non
         page.get_by_text("hello.txt").click()
         page.get_by_text("hello from a node").wait_for()
         assert services(laptop)[0]["private"] == "network"
-        lab.faults.cut("alpha")
-        with pytest.raises(Error):
+        with link_cut(lab, "alpha"), pytest.raises(Error):
             page.reload(timeout=5000)
-        lab.faults.heal("alpha")
         page.reload(timeout=120_000)
         page.get_by_text("hello from a node").wait_for()
     assert laptop.quick("serve", "stop").code == 0

@@ -6,11 +6,12 @@ import signal
 import subprocess
 from collections.abc import Iterator
 
+import pexpect
 import pytest
 
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
-from tests.services.serving import APP, COMMAND, client, processes, services
+from tests.services.serving import APP, COMMAND, client, end_runs, link_cut, processes, services
 from yurt.lab import Lab
 from yurt.lab.cluster import inside
 from yurt.testing.waiting import eventually
@@ -21,10 +22,10 @@ ALPHA = ("--context", "alpha", "--no-browser")
 
 
 @pytest.fixture(autouse=True)
-def services_end(laptop: Laptop) -> Iterator[None]:
-    """A test that fails leaves no services."""
+def runs_end(laptop: Laptop) -> Iterator[None]:
+    """A test that fails leaves no jobs."""
     yield
-    laptop.quick("serve", "stop", "--all")
+    end_runs(laptop)
 
 
 @pytest.fixture
@@ -63,14 +64,17 @@ def test_ctrl_c_while_it_is_queued(laptop: Laptop, ssh: Ssh) -> None:
     (laptop.project / "app.py").write_text(APP)
     ssh.submit("alpha", "sleep 600", "--exclusive --nodes 3")
     terminal = laptop.spawn("serve", *ALPHA, *COMMAND, columns=120, cwd=laptop.project)
-    terminal.expect(r"job \d+ on alpha\S* is queued: ")
-    terminal.expect("(?i)resources|priority|wait")
-    terminal.sendintr()
-    terminal.expect(r"keep service 'app' on alpha\? \[Y/n\]: ")
-    terminal.send("n\r")
-    terminal.expect("interrupted; service 'app' is being stopped")
-    terminal.expect("\\$|$")
-    terminal.wait()
+    try:
+        terminal.expect(r"job \d+ on alpha\S* is queued: ")
+        terminal.expect("(?i)resources|priority|wait")
+        terminal.sendintr()
+        terminal.expect(r"keep service 'app' on alpha\? \[Y/n\]: ")
+        terminal.send("n\r")
+        terminal.expect("interrupted; service 'app' is being stopped")
+        terminal.expect(pexpect.EOF)
+        terminal.wait()
+    finally:
+        terminal.close(force=True)
     assert terminal.exitstatus == 130
     eventually(lambda: services(laptop) == [])
 
@@ -108,10 +112,9 @@ def test_a_time_limit(laptop: Laptop, lab: Lab) -> None:
 def test_a_link_that_is_cut_for_long(laptop: Laptop, lab: Lab, name: str) -> None:
     with client(laptop, "--context", name, "--no-browser", *COMMAND) as made:
         before = made.get()
-        lab.faults.cut(name)
-        eventually(lambda: "the connection to the node is lost" in made.err)
-        assert not made.answers(seconds=3)
-        lab.faults.heal(name)
+        with link_cut(lab, name):
+            eventually(lambda: "the connection to the node is lost" in made.err)
+            assert not made.answers(seconds=3)
         eventually(made.answers)
         assert made.get() == before and "the connection to the node is open again" in made.err
         assert made.err.count("is lost") == 1 and made.end() == 0
@@ -123,13 +126,10 @@ def test_ctrl_c_while_the_link_is_cut(laptop: Laptop, lab: Lab) -> None:
     """The service is ended by the next command that reaches the site."""
     with client(laptop, *ALPHA, "--on-exit", "stop", *COMMAND) as made:
         run = made.get().split()[1]
-        lab.faults.cut("alpha")
-        try:
+        with link_cut(lab, "alpha"):
             assert made.end() == 0
             assert "the next yurt command that reaches alpha will end service 'app'" in made.err
             assert "Loop" not in made.err and "Traceback" not in made.err
-        finally:
-            lab.faults.heal("alpha")
     eventually(lambda: services(laptop) == [])
     eventually(lambda: left_on(lab, "alpha", run) == "")
 

@@ -9,6 +9,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pexpect
@@ -67,12 +68,13 @@ def test_life(user: User) -> None:
     assert "service 'app' has ended: it is cancelled" in said(user.quick("serve", "open", run), 5)
 
 
-def test_ctrl_c_in_a_terminal(user: User) -> None:
+def test_ctrl_c_in_a_terminal(user: User, request: pytest.FixtureRequest) -> None:
     """It asks whether the job stays. Ctrl-C at the question and a terminal that is closed keep it."""
     (user.project / "app.py").write_text(APP)
     ways = [("serve", *COMMAND), ("serve", "open", "app"), ("serve", "open"), ("serve", "open")]
     for words, answer in zip(ways, ["y\r", "\x03", "", "n\r"], strict=True):
         terminal = user.spawn(*words, cwd=user.project)
+        request.addfinalizer(partial(terminal.close, force=True))
         terminal.expect(r"http://127\.0\.0\.1:\d+/\?token=\S+\r\nyurt: press Ctrl-C to leave")
         if answer:
             terminal.sendintr()
@@ -87,6 +89,7 @@ def test_ctrl_c_in_a_terminal(user: User) -> None:
     eventually(lambda: left(user) == [], seconds=30)
 
 
+@pytest.mark.slow("term", "hup")
 @pytest.mark.parametrize(
     ("words", "number", "stays"),
     [
@@ -95,6 +98,7 @@ def test_ctrl_c_in_a_terminal(user: User) -> None:
         (["--on-exit", "keep"], signal.SIGHUP, True),
         (["--on-exit", "stop"], signal.SIGTERM, False),
     ],
+    ids=["int", "term", "hup", "stop"],
 )
 def test_signals_without_a_terminal(user: User, words: list[str], number: int, stays: bool) -> None:
     with client(user, *words, *COMMAND) as made:
@@ -144,6 +148,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.slow("port")
 @pytest.mark.parametrize(("words", "text", "log"), BROKEN, ids=["dies", "socket", "port", "exits"])
 def test_a_program_that_does_not_start(user: User, words: list[str], text: str, log: str) -> None:
     done = user("serve", "--", *words)
@@ -213,11 +218,13 @@ def test_this_machine_sleeps(user: User) -> None:
     with client(user, *COMMAND) as made:
         before = made.get()
         asleep = [made.process.pid, *_children(made.process.pid)]
-        for pid in asleep:
-            os.kill(pid, signal.SIGSTOP)
-        assert not made.answers(seconds=3)
-        for pid in reversed(asleep):
-            os.kill(pid, signal.SIGCONT)
+        try:
+            for pid in asleep:
+                os.kill(pid, signal.SIGSTOP)
+            assert not made.answers(seconds=1)
+        finally:
+            for pid in reversed(asleep):
+                os.kill(pid, signal.SIGCONT)
         assert made.get() == before
     stopped(user)
 
@@ -227,7 +234,7 @@ def _children(pid: int) -> list[int]:
     return [int(each) for each in found]
 
 
-@pytest.mark.parametrize("times", [5, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [3, pytest.param(40, marks=pytest.mark.slow)])
 def test_kills_of_the_client(user: User, times: int) -> None:
     """At any moment: at most one job exists, the next command reaches it, and no process is left here."""
     random.seed(times)
@@ -240,7 +247,7 @@ def test_kills_of_the_client(user: User, times: int) -> None:
         assert len(own) <= 1
         # What runs here belongs to the job, whose processes have its run id in their environment.
         eventually(lambda: [words for pid, words in processes(user).items() if not _of_a_run(pid)] == [])
-        if own and number % 4 == 3:
+        if own and number % 4 == 2:
             with client(user, *COMMAND) as made:
                 assert made.get().split()[1] in own
             assert user.quick("serve", "stop", "--all").code == 0
