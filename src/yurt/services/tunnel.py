@@ -53,6 +53,9 @@ BEAT, SILENT = 10.0, 30.0
 AWAKE = 5.0
 """Seconds in which the far end must respond after this machine slept."""
 
+LOOKS = (0.5, 2.0)
+"""Seconds before the first and the second look whether there is nothing to connect to any more."""
+
 START = 30.0
 """Seconds that the program has to reach the node the first time."""
 
@@ -179,9 +182,10 @@ class Tunnel:
                     continue
                 if not self._reached:
                     raise RefusedError(f"cannot reach the node{why and f': {why}'}", code="run-not-running")
-                await asyncio.sleep(FIRST)  # a scheduler needs a moment to see the end of a job
-                if await self._is_over():
-                    raise Over
+                for wait in LOOKS[: 1 if lost else 2]:  # a scheduler needs a moment to see the end of a job
+                    await asyncio.sleep(wait)
+                    if await self._is_over():
+                        raise Over
             if not lost:
                 self._on_word(f"the connection to the node is lost{why and f' ({why})'}; connecting again")
             lost = True
