@@ -65,7 +65,7 @@ def test_life(user: User) -> None:
     assert list(user.runtime.glob("page-*")) == []
     assert user.quick("serve", "list").out.startswith("no services")
     assert "no service is running" in said(user.quick("serve", "open"), 3)
-    assert "service 'app' has ended: it is cancelled" in said(user.quick("serve", "open", run), 5)
+    assert "service 'app' has ended (cancelled)" in said(user.quick("serve", "open", run), 5)
 
 
 def test_ctrl_c_in_a_terminal(user: User, request: pytest.FixtureRequest) -> None:
@@ -174,7 +174,7 @@ def test_a_package_that_is_not_installed(user: User, tmp_path: Path) -> None:
         (["--", "python3", "app.py"], 2, "the command must say where to listen"),
         (["--", "app", "{port}", "{socket}"], 2, "the command contains both {port} and {socket}"),
         (["--local", "99999", *COMMAND], 2, "--local must be a port up to 65535, not 99999"),
-        (["--gpus", "1", "jupyter"], 2, "'jupyter' must follow `serve`, before options"),
+        (["--gpus", "1", "jupyter"], 2, "use `yurt serve jupyter`"),
         (["open", "other"], 3, "service 'other' not found"),
         (["stop", "other"], 3, "service 'other' not found"),
         (["stop"], 3, "no service is running"),

@@ -25,7 +25,8 @@ def open_(name: str, **options: Any) -> int:
 
     Connects this machine to a service that was started here, or on another machine and imported with `yurt import`.
     Waits for it if it is queued. NAME is the name of a service or the id of its run; without it,
-    the only service is opened. Ctrl-C asks whether the job stays.
+    the only service is
+    opened, or the only one of this project. Ctrl-C asks whether the job stays.
     """
     from yurt.cli.serve_screen import Screen
     from yurt.verbs import serve_open as verbs

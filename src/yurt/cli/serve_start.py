@@ -123,13 +123,8 @@ def run(words: tuple[str, ...], **options: Any) -> int:
     listens on a port gets a network of its own, which other users of the node cannot reach, and in which it reaches
     nothing else. NAME is a service in yurt.yaml.
     """
-    from yurt.errors import UserError
     from yurt.verbs.serve_named import wanted
 
-    group = click.get_current_context().parent
-    if words and group is not None and words[0] in getattr(group.command, "lazy", {}):
-        hint = f"for example: `yurt serve {words[0]} --help`"
-        raise UserError(f"'{words[0]}' must follow `serve`, before options", code="usage", hint=hint)
     found, entry = wanted(list(words), open_port=options["open_port"])
     return start(options, found, entry=entry)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from yurt.config import contexts
 from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.lifecycle.select import which
 from yurt.sites.project import Project
@@ -24,12 +25,22 @@ def same(store: Store, name: str, context: str, project: str) -> Entry | None:
     return next(found, None)
 
 
-def named(store: Store, word: str, context: str = "") -> Entry:
+def named(store: Store, word: str, context: str = "", *, prefer: bool = True) -> Entry:
     """Return the unfinished service of this name, or with this id of a run; without a word, the only one.
 
-    Services of this project come first. NotFoundError, RefusedError.
+    With `prefer`, services of this project come first. NotFoundError, UserError, RefusedError.
     """
-    alive = [entry for entry in unfinished(store) if context in ("", entry.run.context)]
+    if context:
+        contexts.site(context)
+    everywhere = unfinished(store)
+    alive = [entry for entry in everywhere if context in ("", entry.run.context)]
+    elsewhere = [entry.run.context for entry in everywhere if word and entry.run.name == word]
+    if elsewhere and context and context not in elsewhere:
+        raise NotFoundError(
+            f"service '{word}' is not on {context}, but on {', '.join(dict.fromkeys(elsewhere))}",
+            code="not-found",
+            hint="leave out `--context`",
+        )
     found = [entry for entry in alive if entry.run.name == word] if word else alive
     if not found and word:
         found = [_by_run(store, word, alive)]
@@ -37,7 +48,7 @@ def named(store: Store, word: str, context: str = "") -> Entry:
         where = f" on {context}" if context else ""
         raise NotFoundError(f"no service is running{where}", code="not-found", hint=START)
     label = Project().label
-    here = [entry for entry in found if entry.run.project == label] or found
+    here = [entry for entry in found if entry.run.project == label and prefer] or found
     if len(here) > 1:
         names = ", ".join(f"{entry.run.id} ({entry.run.name} on {entry.run.context})" for entry in here)
         raise UserError(
@@ -66,6 +77,8 @@ def _by_run(store: Store, word: str, alive: Sequence[Entry]) -> Entry:
         )
     if entry.status.final:
         raise RefusedError(
-            f"service '{entry.run.name}' has ended: it is {entry.status.state}", code="run-not-running", hint=START
+            f"service '{entry.run.name}' has ended ({entry.status.state.replace('_', ' ')})",
+            code="run-not-running",
+            hint=START,
         )
     return entry

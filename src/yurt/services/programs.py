@@ -62,6 +62,8 @@ def check_name(text: str) -> None:
 
 def check(words: Sequence[str]) -> None:
     """UserError unless a command says where it listens."""
+    if not words or not words[0].strip():
+        raise UserError("the command is empty", code="usage", hint="for example: `yurt serve -- app --port {port}`")
     port, socket = (any(each in word for word in words) for each in (PORT, SOCKET))
     if port and socket:
         raise UserError(

@@ -161,13 +161,7 @@ class Tunnel:
         while True:
             try:
                 argv = await in_thread(self._start)
-                process = await asyncio.create_subprocess_exec(
-                    *argv,
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.PIPE,
-                    start_new_session=True,
-                )
+                process = await self._started(argv)
             except YurtError as error:
                 if not self._reached:
                     raise
@@ -180,6 +174,8 @@ class Tunnel:
                     why = await self._ended(process)
                 if not self._reached and self._has_other():
                     continue
+                if not self._reached and await self._is_over():
+                    raise Over
                 if not self._reached:
                     raise RefusedError(f"cannot reach the node{why and f': {why}'}", code="run-not-running")
                 for wait in LOOKS[: 1 if lost else 2]:  # a scheduler needs a moment to see the end of a job
@@ -191,6 +187,23 @@ class Tunnel:
             lost = True
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST)
+
+    async def _started(self, argv: list[str]) -> asyncio.subprocess.Process:
+        """Start the program. If this is cancelled, no process stays."""
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        )
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await self._ended(await starting)
+            raise
 
     async def _serve(self, process: asyncio.subprocess.Process, *, lost: bool) -> bool:
         """Pass frames on until the program ends or no longer responds; return whether it reached the node."""

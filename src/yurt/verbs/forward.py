@@ -7,10 +7,13 @@ from collections.abc import Callable
 import msgspec
 
 from yurt.backends.kinds import kind_of
-from yurt.errors import UserError
+from yurt.errors import RefusedError, UserError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.services import forward as forwarding
+from yurt.services import status as statuses
+from yurt.services.status import ServiceStatus
 from yurt.sites import connect, folders
+from yurt.store import Entry
 from yurt.verbs.result import Result
 from yurt.verbs.running import running
 
@@ -63,6 +66,12 @@ def forward(
     store = folders.store()
     entry = running(store, name)
     run = entry.run
+    if run.purpose == "service" and isinstance(address, int) and _status(entry).port != address:
+        raise RefusedError(
+            f"service '{run.name}' has no port that others could reach",
+            code="impossible",
+            hint=f"open it with `yurt serve open {run.name}`",
+        )
     here = forwarding.listen(local)
     found = Forwarded(
         run=run.id,
@@ -92,3 +101,8 @@ def forward(
         on_word=on_word,
     )
     return f"run {run.id} has ended"
+
+
+def _status(entry: Entry) -> ServiceStatus:
+    files = connect.named_backend(entry.run.context).files
+    return statuses.read(files.read(entry.run.folder, statuses.FILE)) or ServiceStatus()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from yurt.config import contexts
 from yurt.errors import YurtError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.progress import Event, Watch, unwatched
@@ -18,6 +19,8 @@ from yurt.verbs.steps import STEPS
 def services(*, context: str = "", watch: Watch = unwatched) -> Result[list[Service]]:
     """Return the unfinished services, of one context or of all. A site that does not respond is a warning."""
     store = folders.store()
+    if context:
+        contexts.site(context)
     known = [entry for entry in find.unfinished(store) if context in ("", entry.run.context)]
     names = sorted({entry.run.context for entry in known})
     warnings: list[str] = []

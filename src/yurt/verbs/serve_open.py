@@ -13,6 +13,7 @@ from yurt.errors import RefusedError, YurtError
 from yurt.lifecycle.files.logs import copy
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.files import Stream
+from yurt.model.state import LISTED
 from yurt.pages.browse import browse
 from yurt.pages.folder import PageFolder, page_folder
 from yurt.pages.front import Front
@@ -147,7 +148,8 @@ class _Visit:
                     self._say_end()
                     return
                 self.page.starts_again()
-                self._screen.word(f"service '{self._entry.run.name}' is being started again")
+                if self._entry.status.state in LISTED:
+                    self._screen.word(f"service '{self._entry.run.name}' is being started again")
 
     def _title(self) -> str:
         return TITLES.get(self._status.program if self._status else "", "The service")
@@ -262,7 +264,7 @@ class _Visit:
         """Say how the service ended. RefusedError with the end of its log if that is a failure."""
         run, status = self._entry.run, self._entry.status
         if status.state == "cancelled" or (status.state == "completed" and self.page is not None):
-            self._screen.word(f"service '{run.name}' has ended")
+            self._screen.word(f"service '{run.name}' has ended{' (cancelled)' if status.state == 'cancelled' else ''}")
             return
         if self.page is None:
             with suppress(YurtError):

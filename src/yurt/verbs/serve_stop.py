@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from yurt.config import contexts
 from yurt.services import find
 from yurt.sites import folders
 from yurt.verbs.cancel import Cancelled, cancel_runs
@@ -16,10 +17,12 @@ def stop(words: Sequence[str], *, every: bool = False, context: str = "") -> Res
     The request is saved first: the next yurt command repeats it if a site does not respond.
     """
     store = folders.store()
+    if context:
+        contexts.site(context)
     if every:
         entries = [entry for entry in find.unfinished(store) if context in ("", entry.run.context)]
     else:
-        entries = [find.named(store, word, context) for word in words or [""]]
+        entries = [find.named(store, word, context, prefer=bool(word)) for word in words or [""]]
     done, unreachable = cancel_runs(store, entries) if entries else ([], None)
     warnings = [unreachable.message] if unreachable is not None else []
     return Result(kind="runs-cancelled", data=done, warnings=warnings, exit_code=4 if unreachable is not None else 0)
