@@ -174,7 +174,7 @@ def test_a_package_that_is_not_installed(user: User, tmp_path: Path) -> None:
         (["--", "python3", "app.py"], 2, "the command must say where to listen"),
         (["--", "app", "{port}", "{socket}"], 2, "the command contains both {port} and {socket}"),
         (["--local", "99999", *COMMAND], 2, "--local must be a port up to 65535, not 99999"),
-        (["--gpus", "1", "jupyter"], 2, "use `yurt serve jupyter`"),
+        (["--gpus", "1", "jupyter"], 2, "service 'jupyter' has a command of its own"),
         (["open", "other"], 3, "service 'other' not found"),
         (["stop", "other"], 3, "service 'other' not found"),
         (["stop"], 3, "no service is running"),
