@@ -99,6 +99,16 @@ def test_refused(user: User, words: list[str], code: int, text: str) -> None:
     assert text in said(user.quick("forward", *words), code)
 
 
+def test_a_newer_run_of_the_same_name_has_ended(user: User) -> None:
+    made = user.quick("run", "--json", "--name", "web", "sleep", "300").json["data"]["run"]["id"]
+    try:
+        assert user.quick("run", "--wait", "--name", "web", "false").code == 1
+        eventually(lambda: user.quick("shell", "web", "--", "true").code == 0)
+        assert user.quick("shell", "web", "--", "sh", "-c", 'test "$YURT_RUN_ID" = "$0"', made).code == 0
+    finally:
+        assert user.quick("cancel", made).code == 0
+
+
 def test_a_finished_run(user: User) -> None:
     run = user.quick("run", "--json", "--wait", "true").json["data"]["run"]["id"]
     assert f"run {run} is not running: it is completed" in said(user.quick("forward", f"{run}:80"), 5)

@@ -12,6 +12,8 @@ from yurt.verbs.steps import STEPS
 def running(store: Store, name: str) -> Entry:
     """Return a run after a refresh. UserError: it is a sweep. RefusedError: it is not running."""
     (entry,) = which(store, [name])
+    if entry.status.final and entry.run.name == name:  # a newer run of this name has ended
+        entry = next(iter(store.newest(where={"name": [name]}, unfinished=True)), entry)
     run = entry.run
     if run.tasks:
         raise UserError(
