@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import site
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -20,10 +19,11 @@ from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
-PACKAGES = site.getsitepackages()[0]
+PACKAGES: list[str] = []
+"""Options with which nodes use the packages of this environment."""
 """Nodes of the lab see the disk of this machine, and run the same version of Python."""
 
-ROOM = ("--mem", "1G", "--time", "20m", "--var", f"PYTHONPATH={PACKAGES}", "--no-browser")
+ROOM = ("--mem", "1G", "--time", "20m", "--no-browser")
 
 PICTURE = os.environ.get("PICTURE", "")
 """A file for a picture of JupyterLab, such as docs/pictures/jupyter.png."""
@@ -77,11 +77,16 @@ class Notebook:
         self.page.keyboard.press("b")  # a new cell
 
 
+@pytest.fixture(autouse=True)
+def packages(package_options: list[str]) -> None:
+    PACKAGES[:] = package_options
+
+
 @pytest.mark.slow("alpha")
 @pytest.mark.parametrize("name", ["alpha", "beta"])
 def test_jupyter(laptop: Laptop, lab: Lab, browser: Browser, name: str) -> None:
     """A cell is executed on a node. After the link was cut the page works again, and the kernel has its variables."""
-    with client(laptop, "jupyter", "--context", name, *ROOM) as made:
+    with client(laptop, "jupyter", "--context", name, *ROOM, *PACKAGES) as made:
         page = browser.new_page(viewport={"width": 1100, "height": 640})
         (service,) = services(laptop)
         notebook = Notebook(page, made.url)
@@ -104,7 +109,7 @@ def test_tensorboard(laptop: Laptop, browser: Browser) -> None:
     )
     run = laptop.run("alpha", "python3", "log.py")["run"]["id"]
     assert laptop.ended(run)["state"] == "completed"
-    with client(laptop, "tensorboard", run, *ROOM) as made:
+    with client(laptop, "tensorboard", run, *ROOM, *PACKAGES) as made:
         page = browser.new_page()
         page.goto(made.url)
         page.locator("scalar-card line-chart").first.wait_for(timeout=120_000)
@@ -115,7 +120,7 @@ def test_tensorboard(laptop: Laptop, browser: Browser) -> None:
 def test_mlflow(laptop: Laptop, browser: Browser) -> None:
     log = "import mlflow\nwith mlflow.start_run(run_name='first-run'): mlflow.log_metric('loss', 0.5)\n"
     (laptop.project / "log.py").write_text(log)
-    needs = ("--mem", "2G", "--var", f"PYTHONPATH={PACKAGES}")
+    needs = ("--mem", "2G", *PACKAGES)
     store = "/lustre/scratch/alice/mlflow.db"
     variable = ("--var", f"MLFLOW_TRACKING_URI=sqlite:///{store}")
     run = laptop.run("alpha", *needs, *variable, "python3", "log.py")["run"]["id"]

@@ -11,7 +11,6 @@ import os
 import shlex
 import signal
 import subprocess
-import sysconfig
 import time
 import urllib.error
 import urllib.request
@@ -31,10 +30,14 @@ from yurt.lab.topology import ALICE, BOB
 
 pytestmark = pytest.mark.lab
 
-PACKAGES = (
-    f"PYTHONPATH={sysconfig.get_path('purelib')}",
-    f"JUPYTER_CONFIG_PATH={sysconfig.get_path('data')}/etc/jupyter",  # names the extension with terminals
-)
+PACKAGES: list[str] = []
+"""Options with which nodes use the packages of this environment."""
+
+
+@pytest.fixture(autouse=True)
+def packages(package_options: list[str]) -> None:
+    PACKAGES[:] = package_options
+
 
 SERVER = """
 import http.server, socketserver, sys
@@ -119,7 +122,7 @@ class Served:
         self.laptop, self.name, self.began = laptop, name, time.time()
         argv = [YURT, "--context", context, "serve", *words]
         options = ["--no-browser", "--on-exit", "stop", "--name", name, "--time", "20m"]
-        options += [word for each in PACKAGES for word in ("--var", each)]
+        options += PACKAGES
         at = argv.index("--") if "--" in argv else len(argv)
         self._err = (laptop.home / f"{name}.err").open("w+")
         self.process = subprocess.Popen(
