@@ -30,6 +30,8 @@ class Saved:
         self.vanished: Set[bytes] = set()
         self.unreadable: Set[bytes] = set()
         self.changing: Set[bytes] = set()
+        self.renewed: Set[bytes] = set()
+        """Files of git repositories that are newer than the walk: a branch may name objects that it has not seen."""
 
     def add(self, later: "Saved", paths: Iterable[bytes]) -> None:
         """Add the outcome of a later pass, which saved these paths."""
@@ -39,6 +41,7 @@ class Saved:
         self.vanished |= later.vanished
         self.unreadable = (self.unreadable - again) | later.unreadable
         self.changing = (self.changing - again - later.vanished) | later.changing
+        self.renewed = later.renewed
 
 
 class Saver:
@@ -61,6 +64,7 @@ class Saver:
         wait_for_clock(keys.values())
         with Reach(self.folder) as reach:
             pending = self._round(reach, keys, saved)
+            saved.renewed = {path for path in pending if GIT in b"/" + path}
             if pending and sum(key[SIZE] for key in pending.values()) <= AGAIN:
                 wait_for_clock(pending.values())
                 pending = self._round(reach, pending, saved)
@@ -144,8 +148,7 @@ def notes(saved: Saved, scanned: Scan) -> List[str]:
     """Return what the user should know, as short sentences."""
     found = []
     problems = scanned.problems
-    # A branch that changed after the walk may name objects that the walk has not seen.
-    moving = [*scanned.moving, *(path for path in saved.changing if GIT in b"/" + path)]
+    moving = [*scanned.moving, *saved.renewed, *(path for path in saved.changing if GIT in b"/" + path)]
     if moving:
         first = ", ".join(sorted({shown(path.rstrip(b"/")) or "the top folder" for path in moving})[:5])
         found.append("changed during the backup, so that its files may not fit together: %s" % first)

@@ -137,7 +137,7 @@ class Workspace:
         new place. Returns the last walk.
         """
         for _ in range(PASSES):
-            if not scanned.moving:
+            if not scanned.moving and not saved.renewed:
                 break
             before, scanned = scanned, scan(self.folder, self.ignore)
             known = {**self._known, **{path: entry for path, entry in updates.items() if entry is not None}}
