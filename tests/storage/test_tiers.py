@@ -65,6 +65,7 @@ def test_from_the_context() -> None:
         {"tier_purge": {"scratch": "soon"}},
         {"tier_quota": {"scratch": "much"}},
         {"tier_quota": {"scratch": ""}},
+        {"tier_quota": {"scratch": "1.2.3T"}},
     ],
 )
 def test_wrong_values(keys: dict[str, object]) -> None:

@@ -129,8 +129,16 @@ def _count(place: TierPlace, use: TierUse | None) -> tuple[int | None, int | Non
 
 def _space(row: TierRow) -> str:
     used, limit = _bytes(row.place, row.use)
+    if row.place.quota and row.use is not None and (row.use.quota is None or row.use.quota.used is None):
+        return f"{_size(used, limit)}, quota {render.amount(row.place.quota)}"
     if used is None:
         return "not there" if row.use is not None and not row.use.there else ""
+    return _size(used, limit)
+
+
+def _size(used: int | None, limit: int | None) -> str:
+    if used is None:
+        return "unknown"
     return f"{render.amount(used)} of {render.amount(limit)}" if limit else render.amount(used)
 
 

@@ -98,7 +98,7 @@ def _described(context: Context, tier: TierPlace, area: StorageArea | None) -> T
 
 def _quota(context: Context, name: str, text: str) -> tuple[int | None, int | None]:
     """Return the bytes and the files of a quota such as `1T`, `500000 files` or `1T 500000 files`."""
-    found = re.fullmatch(r"\s*(\d[\d.]*\s*[KMGTkmgt]i?[Bb]?)?[\s,]*(?:(\d+)\s*files)?\s*", text)
+    found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d+)?\s*[KMGTkmgt]i?[Bb]?)?[\s,]*(?:(\d+)\s*files)?\s*", text)
     _check(context, "tier_quota", name, found is not None and any(found.groups()))
     assert found is not None
     size = parse_memory(found[1].replace(" ", "").rstrip("Bb").rstrip("i")) * 1024 * 1024 if found[1] else None

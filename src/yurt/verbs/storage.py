@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from yurt.config import contexts
-from yurt.errors import YurtError
+from yurt.errors import UserError, YurtError
 from yurt.model.context import Context
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.storage import StorageReport, TierPlace, TierUse
@@ -83,6 +83,8 @@ def _look(store: Store, context: Context) -> tuple[ContextStorage, YurtError | N
         backend = connect.backend(context)
         connect.check_responds(context, backend)
         report = backend.site.storage([each for each in places if each.path], context.storage_report or "")
+    except UserError:
+        raise  # a setting about tiers is invalid
     except YurtError as problem:
         error = problem
     uses = {each.name: each for each in report.tiers}
