@@ -13,6 +13,7 @@ import msgspec
 from tests.campaign.race_site import SITES, Places, Racer
 from yurt.lab.cluster import inside
 from yurt.lab.relay import Rules
+from yurt.testing.waiting import eventually
 
 Draw = dict[str, Any]
 
@@ -46,6 +47,7 @@ def submit(places: Places, client: Racer, spec: Spec, *more: str) -> subprocess.
 def plain(places: Places, client: Racer, spec: Spec) -> str:
     """Nothing, but nobody looks at the race for some seconds."""
     client.end(submit(places, client, spec))
+    places.submitted.add(spec.label)
     time.sleep(spec.draw["pause"])
     return ""
 
@@ -194,7 +196,9 @@ def calm(places: Places, draw: Draw) -> None:
 
 
 def unlink(places: Places, draw: Draw) -> None:
-    """The clusters do not reach each other: before the submission, or later."""
+    """The clusters do not reach each other: before the submission, or later; perhaps after that of a certain race."""
+    if "after" in draw:
+        eventually(lambda: draw["after"] in places.submitted, seconds=120)
     time.sleep(draw["when"])
     places.lab.faults.unlink()
     time.sleep(draw["length"])

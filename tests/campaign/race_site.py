@@ -86,6 +86,8 @@ class Places:
         ]
         for client in self.clients:
             client.environment["YURT_CONFIG_HOME"] = str(config)
+        self.submitted: set[str] = set()
+        """Labels of plain races that were submitted, or refused."""
         self.controllers = {name: threading.Lock() for name in SITES}
         """Locked while a fault stops the controller: commands of the campaign wait."""
 

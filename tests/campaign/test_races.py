@@ -14,7 +14,7 @@ from tests.campaign.races import Round, campaign, draw
 from yurt.lab import Lab
 
 USUAL: Draw = {"pause": 4.0, "seconds": 1.5, "fraction": 0.3, "coin": False}
-AROUND: Draw = {"when": 3.0, "length": 3.0}
+AROUND: Draw = {"after": "plain-0", "when": 0.0, "length": 3.0}
 CHOSEN = [
     Spec("plain-0", ("alpha", "beta"), "arbiter", "plain", USUAL),
     Spec("killed-1", ("beta", "alpha"), "grant", "killed", USUAL),
