@@ -1,0 +1,1 @@
+"""Why a run is pending or has failed: causes in words, and what to do about them."""

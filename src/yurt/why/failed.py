@@ -1,0 +1,169 @@
+"""Finds the cause of a failed run in its status and the end of its logs. Pure."""
+
+from __future__ import annotations
+
+import re
+import signal as signals
+from collections.abc import Sequence
+
+import msgspec
+
+from yurt.model.progress import duration
+from yurt.model.run import Run, Status
+from yurt.why.rules import Rule
+
+LAST = 60
+"""Lines at the end of a log that are searched before all others: what ended the run is there."""
+
+LONG = 300
+"""Characters of a line that are kept."""
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known about a run that ended."""
+
+    run: Run
+    status: Status
+    out: str = ""
+    """The end of its standard output."""
+    err: str = ""
+    """The end of its standard error."""
+    used_mb: float | None = None
+    """The most memory that it used."""
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a run failed."""
+
+    name: str
+    """The name of the rule; failures with the same name are grouped."""
+    sentence: str
+    """The cause in words."""
+    advice: str = ""
+    """What to do about it."""
+    retry: str = ""
+    """The changed command to type; empty if no option helps."""
+    line: str = ""
+    """The line of the log that shows it."""
+    traceback: str = ""
+    """The last traceback of Python in the log."""
+
+
+def cause_of(evidence: Evidence, rules: Sequence[Rule]) -> Cause:
+    """Return the cause according to the first rule that applies. The last rule should apply to everything."""
+    status = evidence.status
+    tried = [each for each in rules if each.applies(status.state, status.exit_code, status.signal)]
+    logs = [_lines(evidence.err), _lines(evidence.out)]
+    ends = [each[-LAST:] for each in logs]
+    for lines in ([*ends[0], *ends[1]], [*logs[0], *logs[1]]):
+        for rule in tried:
+            if rule.match and (found := _find(rule, lines)) is not None:
+                return _made(rule, evidence, *found)
+    for rule in tried:
+        if not rule.match:
+            return _made(rule, evidence, {}, "")
+    return Cause(name="unknown", sentence=status.reason or f"it is {status.state}", traceback=last_traceback(logs))
+
+
+def last_traceback(logs: Sequence[Sequence[str]]) -> str:
+    """Return the last traceback of Python in the lines of some logs; empty if there is none."""
+    for lines in logs:
+        for at in range(len(lines) - 1, -1, -1):
+            if lines[at].lstrip().startswith("Traceback (most recent call last)"):
+                return "\n".join(_traceback(lines[at:]))
+    return ""
+
+
+def _traceback(lines: Sequence[str]) -> list[str]:
+    """Return the lines of a traceback, which begins with the first one, up to its error."""
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    found = [lines[0][indent:]]
+    for line in lines[1:]:
+        inner = line[indent:]
+        found.append(inner)
+        if inner and not inner[0].isspace():
+            break
+    return [line[:LONG] for line in found]
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a log. Of a progress bar, which overwrites itself, only its last state counts."""
+    lines = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return [_cut(line) for line in lines if line.strip()]
+
+
+def _cut(line: str) -> str:
+    """Return a line without its middle if it is long: expressions are slow on such lines."""
+    return line if len(line) <= 2 * LONG else f"{line[:LONG]} … {line[-LONG:]}"
+
+
+def _find(rule: Rule, lines: Sequence[str]) -> tuple[dict[str, str], str] | None:
+    """Return the groups and the line of the last match."""
+    for line in reversed(lines):
+        groups = rule.search(line)
+        if groups is not None:
+            return groups, line.strip()[:LONG]
+    return None
+
+
+def _made(rule: Rule, evidence: Evidence, groups: dict[str, str], line: str) -> Cause:
+    run = evidence.run
+    words = {**_words(evidence), **groups}
+    retry = _filled(rule.retry, words).strip()
+    return Cause(
+        name=rule.name,
+        sentence=_filled(rule.cause, words),
+        advice=_filled(rule.advice, words).replace("RUN", run.id) if rule.advice else "",
+        retry=f"yurt retry {run.id} {retry}" if retry and "?" not in retry else "",
+        line=line,
+        traceback=last_traceback([_lines(evidence.err), _lines(evidence.out)]),
+    )
+
+
+def _filled(text: str, words: dict[str, str]) -> str:
+    """Replace {name}; a name without a value becomes a question mark."""
+    return re.sub(r"\{(\w+)\}", lambda found: words.get(found[1], "?"), text)
+
+
+def _words(evidence: Evidence) -> dict[str, str]:
+    run, status, wanted = evidence.run, evidence.status, evidence.run.resources
+    node = status.node
+    words = {
+        "command": " ".join(run.command),
+        "code": str(status.exit_code),
+        "signal": _signal(status.signal),
+        "node": node,
+        "on_node": f": {node}" if node else "",
+        "exclude_node": f"--exclude-node {node}" if node and run.context_type == "slurm" else "",
+        "one_gpu": "--gpus 1" if not wanted.gpus else "",
+        "of_mem": "",
+        "of_time": "",
+        "and_used": "",
+        "file": "a file",
+    }
+    if wanted.memory_mb:
+        words |= {"mem": memory(wanted.memory_mb), "of_mem": f" of {memory(wanted.memory_mb)}"}
+        words["twice_mem"] = _option(2 * wanted.memory_mb)
+    if wanted.minutes:
+        words |= {"time": duration(wanted.minutes * 60), "of_time": f" of {duration(wanted.minutes * 60)}"}
+        words["twice_time"] = f"{2 * wanted.minutes}m"
+    if evidence.used_mb:
+        words |= {"used": memory(evidence.used_mb), "and_used": f"; it used {memory(evidence.used_mb)}"}
+    return words
+
+
+def memory(amount: float) -> str:
+    """Return an amount of memory, as in `2.4 GB`."""
+    return f"{amount / 1024:.3g} GB" if amount >= 1024 else f"{amount:.0f} MB"
+
+
+def _option(amount: int) -> str:
+    """Return an amount of memory as an option has it."""
+    return f"{amount // 1024}G" if amount % 1024 == 0 else f"{amount}M"
+
+
+def _signal(number: int | None) -> str:
+    try:
+        return f"{number} ({signals.Signals(number or 0).name})"
+    except ValueError:
+        return str(number)

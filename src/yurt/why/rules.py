@@ -1,0 +1,97 @@
+"""The rules about causes of failures: rules.toml, and the user's own why.toml. Data; no rule is written in Python."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from yurt.errors import UserError
+
+OWN = "why.toml"
+"""The user's file, in the configuration folder."""
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One cause: when it applies, and what to say."""
+
+    name: str
+    cause: str
+    match: str = ""
+    states: tuple[str, ...] = ("failed",)
+    exits: tuple[int, ...] = ()
+    signals: tuple[int, ...] = ()
+    advice: str = ""
+    retry: str = ""
+
+    def applies(self, state: str, code: int | None, signal: int | None) -> bool:
+        """Whether the rule is tried for a run that ended like this."""
+        if state not in self.states or (self.exits and code not in self.exits):
+            return False
+        return not self.signals or signal in self.signals
+
+    def search(self, line: str) -> dict[str, str] | None:
+        """Return the named groups in a line; None if it does not match. `file_2` counts as `file`."""
+        found = _pattern(self.match).search(line)
+        if found is None:
+            return None
+        groups: dict[str, str] = {}
+        for name, value in found.groupdict().items():
+            if value is not None:
+                groups.setdefault(re.sub(r"_\d+$", "", name), value.strip())
+        return groups
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text)
+
+
+@cache
+def known() -> Sequence[Rule]:
+    """Return the rules that yurt has."""
+    text = (Path(__file__).parent / "rules.toml").read_text(encoding="utf-8")
+    return _rules(tomllib.loads(text))
+
+
+def own(folder: Path) -> Sequence[Rule]:
+    """Return the rules of the user. UserError, with the place, if the file is not valid."""
+    file = folder / OWN
+    try:
+        rules = _rules(tomllib.loads(file.read_text(encoding="utf-8")))
+        for each in rules:
+            _check(each)
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        problem = error.strerror or str(error)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError, ValueError) as error:
+        problem = str(error)
+    else:
+        return rules
+    raise UserError(
+        f"{file} is not valid: {problem}",
+        code="config-invalid",
+        hint="each rule is a block `[[rule]]` with `name`, `match` and `cause`; correct the file",
+    )
+
+
+def _rules(body: dict[str, Any]) -> list[Rule]:
+    unknown = sorted(body.keys() - {"rule"})
+    if unknown:
+        raise ValueError(f"unknown key '{unknown[0]}'")
+    return msgspec.convert(body.get("rule", []), list[Rule])
+
+
+def _check(rule: Rule) -> None:
+    try:
+        re.compile(rule.match)
+    except re.error as error:
+        raise ValueError(f"`match` of rule '{rule.name}' is not a regular expression: {error}") from None
+    if not rule.match and not rule.exits and not rule.signals:
+        raise ValueError(f"rule '{rule.name}' has neither `match` nor `exits` nor `signals`")

@@ -1,0 +1,136 @@
+"""Causes of failures: real ones made here, and recorded messages where the hardware is missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from yurt.errors import UserError
+from yurt.model.run import Resources, Run, Status
+from yurt.why.failed import Cause, Evidence, cause_of
+from yurt.why.rules import known, own
+
+RUN = Run(
+    id="1aaaaaa-bbbbb",
+    project="p",
+    context="alpha",
+    context_type="slurm",
+    command=["python", "train.py"],
+    created=1.0,
+    folder="/f",
+    source="/p",
+    resources=Resources(memory_mb=2048, minutes=90),
+)
+
+HERE = Path(__file__).parent
+FAILURES = (HERE / "failures.txt").read_text().splitlines()[1:]
+MESSAGES = (HERE / "messages.txt").read_text().splitlines()[1:]
+
+
+def explained(status: Status, err: str = "", out: str = "", **more: object) -> Cause:
+    return cause_of(Evidence(run=RUN, status=status, err=err, out=out, **more), known())  # type: ignore[arg-type]
+
+
+def failed(code: int = 1, signal: int | None = None) -> Status:
+    return Status(state="failed", exit_code=code, signal=signal)
+
+
+def outcome(done: subprocess.CompletedProcess[str]) -> Status:
+    code = done.returncode if done.returncode >= 0 else 128 - done.returncode
+    return failed(code, code - 128 if 128 < code <= 192 else None)
+
+
+@pytest.mark.parametrize(("name", "sentence", "script"), [line.split("\t") for line in FAILURES])
+def test_real_failures(name: str, sentence: str, script: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-c", script.replace("python3 ", f"{sys.executable} ")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    cause = explained(outcome(done), done.stderr, done.stdout)
+    assert (cause.name, sentence in cause.sentence) == (name, True), f"{cause} of {done}"
+
+
+@pytest.mark.parametrize(("name", "line"), [line.split("\t") for line in MESSAGES])
+def test_recorded_messages(name: str, line: str) -> None:
+    assert explained(failed(), f"starting\n{line}\n").name == name
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "sentence", "retry"),
+    [
+        (Status(state="out_of_memory"), "out-of-memory", "more memory than its limit of 2 GB", "--mem 4G"),
+        (Status(state="timeout"), "time-limit", "reached its time limit of 90 min", "--time 180m"),
+        (Status(state="node_failed", node="n7"), "node-failed", "its node failed: n7", "--exclude-node n7"),
+    ],
+)
+def test_states(status: Status, name: str, sentence: str, retry: str) -> None:
+    cause = explained(status, "Traceback (most recent call last):\nValueError: earlier\n")
+    assert cause.name == name and sentence in cause.sentence
+    assert cause.retry == f"yurt retry {RUN.id} {retry}"
+    assert "it used 2.3 GB" in explained(Status(state="out_of_memory"), used_mb=2355.2).sentence
+
+
+def test_the_last_error_counts() -> None:
+    early = "FileNotFoundError: [Errno 2] No such file or directory: 'cache'\n" + "epoch\n" * 100
+    trace = "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    f()\nKeyError: 'lr'\n"
+    cause = explained(failed(), early + trace + "yurt: end\n")
+    assert (cause.name, cause.line) == ("python-error", "KeyError: 'lr'")
+    assert cause.traceback == trace.strip()
+
+
+def test_progress_bars_and_chained_tracebacks() -> None:
+    err = " 10%|#  \r 20%|## \r 99%|###### \nTraceback (most recent call last):\n  a\nKeyError: 1\n\nDuring handling\n"
+    err += "\nTraceback (most recent call last):\n  b\nmypkg.errors.DataError: broken\nlast words\n"
+    cause = explained(failed(), err)
+    assert cause.sentence == "it ended with mypkg.errors.DataError: broken"
+    assert cause.traceback == "Traceback (most recent call last):\n  b\nmypkg.errors.DataError: broken"
+
+
+def test_own_rules_come_first(tmp_path: Path) -> None:
+    assert own(tmp_path) == ()
+    (tmp_path / "why.toml").write_text(
+        "[[rule]]\nname = 'licence'\nmatch = 'no licence for (?P<what>\\w+)'\ncause = 'no licence for {what} is free'\n"
+    )
+    rules = [*own(tmp_path), *known()]
+    cause = cause_of(Evidence(run=RUN, status=failed(), err="no licence for matlab\n"), rules)
+    assert (cause.name, cause.sentence) == ("licence", "no licence for matlab is free")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[rule]\n", "Expected"),
+        ("[[rule]]\nname = 'a'\n", "missing required field `cause`"),
+        ("[[rule]]\nname = 'a'\ncause = 'b'\n", "rule 'a' has neither `match` nor `exits` nor `signals`"),
+        ("[[rule]]\nname = 'a'\ncause = 'b'\nmatch = '('\n", "`match` of rule 'a' is not a regular expression"),
+        ("[[rule]]\nname = 'a'\ncause = 'b'\nmatch = 'c'\nwhen = 1\n", "unknown field `when`"),
+        ("rules = 3\n", "unknown key 'rules'"),
+    ],
+)
+def test_own_rules_that_are_not_valid(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "why.toml").write_text(text)
+    with pytest.raises(UserError, match=r"why\.toml is not valid") as error:
+        own(tmp_path)
+    assert said in error.value.message
+
+
+def test_every_rule_is_complete() -> None:
+    names = [each.name for each in known()]
+    assert len(set(names)) == len(names)
+    for each in known():
+        assert each.advice and not each.cause.endswith(".")
+    assert known()[-1].match == "" and known()[-1].exits == ()
+
+
+def test_a_log_of_anything_has_a_cause() -> None:
+    for err in ("", "\n", "\r\r\n", "\x00\x1b[31m", "Traceback (most recent call last):", "x" * 100_000):
+        cause = explained(failed(), err)
+        assert cause.sentence and msgspec.json.encode(cause)
