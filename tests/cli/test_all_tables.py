@@ -44,7 +44,7 @@ WITHOUT = {
     "yurt " + name
     for name in [
         *("run", "logs", "wait", "cancel", "hold", "release", "shell", "fetch", "import", "login", "completion"),
-        "forward",
+        *("forward", "why"),
         "tensorboard",
         "mlflow",
         *("env build", "env show", "env remove", "secret set", "secret list", "secret remove"),

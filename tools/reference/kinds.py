@@ -54,6 +54,7 @@ from yurt.verbs.secret import Secret
 from yurt.verbs.shell import Session
 from yurt.verbs.show import Shown
 from yurt.verbs.storage import ContextStorage
+from yurt.verbs.why import Explanation
 from yurt.verbs.tensorboard import TensorboardPage
 from yurt.verbs.wandb import WandbSynced
 
@@ -65,6 +66,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "forwarded": ("yurt forward", Forwarded),
     "service": ("yurt serve", Service),
     "storage": ("yurt storage", list[ContextStorage]),
+    "why": ("yurt why", Explanation),
     "services": ("yurt serve list", list[Service]),
     "run-shown": ("yurt show", Shown),
     "sweep-shown": ("yurt show SWEEP", SweepShown),

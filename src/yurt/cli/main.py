@@ -23,6 +23,7 @@ VERBS = {
     "run": ("yurt.cli.run:run", "Run a script or a command on a context."),
     "ps": ("yurt.cli.ps:ps", "List runs, newest first."),
     "show": ("yurt.cli.show:show", "Show a run in detail."),
+    "why": ("yurt.cli.why:why", "Explain why a run is pending or failed, and what to do."),
     "logs": ("yurt.cli.logs:logs", "Show the output of runs."),
     "metrics": ("yurt.cli.metrics:metrics", "Show the metrics of runs, also while they run."),
     "tensorboard": ("yurt.cli.tensorboard:tensorboard", "Show the curves of runs in TensorBoard."),

@@ -1,0 +1,76 @@
+"""`yurt why`: failures on this machine, the queue of a cluster, a site that does not respond."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.laptop import Laptop
+from tests.user import User
+from yurt.backends.slurm.states import LIMITED, REASONS
+from yurt.lab import Lab
+from yurt.testing.waiting import eventually
+from yurt.why.pending import advice
+
+
+def test_a_failed_run(user: User) -> None:
+    user.quick("run", "--wait", "--name", "first", "python3", "-c", "import nonesuch")
+    found = user.quick("why", "first")
+    assert found.code == 0
+    lines = found.out.splitlines()
+    assert lines[0].endswith(" (first) on local: failed")
+    assert lines[1] == "cause: Python package or module 'nonesuch' is not installed in its environment"
+    assert lines[-1] == "  ModuleNotFoundError: No module named 'nonesuch'"
+    cause = user.quick("why", "first", "--json").json["data"]["cause"]
+    assert (cause["name"], cause["line"]) == ("module-not-found", "ModuleNotFoundError: No module named 'nonesuch'")
+
+
+def test_own_rules(user: User) -> None:
+    user.quick("run", "--wait", "sh", "-c", "echo no licence for matlab >&2; exit 1")
+    rules = user.home / "config" / "why.toml"
+    rules.parent.mkdir(exist_ok=True)
+    rules.write_text(
+        "[[rule]]\nname = 'licence'\nmatch = 'no licence for (?P<what>\\w+)'\ncause = 'no {what} is free'\n"
+    )
+    assert "cause: no matlab is free" in user.quick("why", "-").out
+    rules.write_text("[[rule]]\nname = 'licence'\n")
+    found = user.quick("why", "-")
+    assert found.code == 2 and "why.toml is not valid: Object missing required field `cause`" in found.err
+
+
+def test_a_sweep(user: User) -> None:
+    script = "case $YURT_PARAM_N in 1) nonesuch ;; 2) exit 0 ;; *) python3 -c 'import nonesuch' ;; esac"
+    user.quick("run", "--wait", "--grid", "n=0..3", "sh", "-c", script)
+    groups = user.quick("why", "@last-sweep", "--json").json["data"]["groups"]
+    assert [(each["cause"]["name"], each["tasks"]) for each in groups] == [
+        ("module-not-found", [0, 3]),
+        ("command-not-found", [1]),
+    ]
+    assert "2 tasks (0, 3):\ncause: Python package" in user.quick("why", "@last-sweep").out
+    assert "task 2" not in user.quick("why", "@last-sweep.2").out
+
+
+def test_nothing_wrong(user: User) -> None:
+    user.quick("run", "--wait", "true")
+    assert "nothing is wrong with it" in user.quick("why", "-").out
+    assert user.quick("why", "nonesuch").code == 3
+
+
+def test_every_reason_that_has_words_has_advice() -> None:
+    without = [name for name in [*REASONS, *(prefix for prefix, _ in LIMITED)] if not advice(name)]
+    assert without == ["Cleaning"]  # it lasts a moment
+
+
+@pytest.mark.lab
+def test_in_the_queue(laptop: Laptop, lab: Lab) -> None:
+    mine = laptop.run("alpha", "--hold", "true")["run"]["id"]
+    try:
+        eventually(lambda: laptop.quick("why", mine, "--json").json["data"]["state"] == "held")
+        found = laptop.quick("why", mine)
+        assert "cause: held; release it with `yurt release`" in found.out
+        assert f"help:  release it with `yurt release {mine}`" in found.out
+        lab.faults.cut("alpha")
+        cut = laptop.quick("why", mine)
+        assert "cannot query alpha" in cut.err and "cause: held" in cut.out
+    finally:
+        lab.faults.heal("alpha")
+        laptop.quick("cancel", mine)
