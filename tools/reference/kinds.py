@@ -54,9 +54,9 @@ from yurt.verbs.secret import Secret
 from yurt.verbs.shell import Session
 from yurt.verbs.show import Shown
 from yurt.verbs.storage import ContextStorage
-from yurt.verbs.why import Explanation
 from yurt.verbs.tensorboard import TensorboardPage
 from yurt.verbs.wandb import WandbSynced
+from yurt.verbs.why import Explanation
 
 KINDS: dict[str, tuple[str, Any]] = {
     "run": ("yurt run", Entry),
