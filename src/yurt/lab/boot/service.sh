@@ -61,7 +61,8 @@ start_index() {
 }
 
 start_sshd() { # start_sshd ADDRESS...
-  /usr/sbin/sshd -f /etc/lab/sshd_config -o "PidFile=$(pidfile)" "${@/#/-oListenAddress=}"
+  /usr/sbin/sshd -f /etc/lab/sshd_config -o "PidFile=$(pidfile)" "${@/#/-oListenAddress=}" || return 1
+  until_true 300 running # it writes its pid after it has returned: without that, it could not be stopped
 }
 
 case $action in
