@@ -272,6 +272,7 @@ class Refusing(http.server.BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.slow
 def test_a_server_that_refuses(trainer: User) -> None:
     trainer.quick("run", "--wait", *python())
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as wants:
