@@ -12,6 +12,7 @@ from yurt.cli import app, completers, render, run_race
 from yurt.cli.app import run_names, verb
 from yurt.cli.option_types import Number
 from yurt.cli.progress import watching
+from yurt.cli.run_facts import stage_lines
 from yurt.cli.settings import options as setting_options
 from yurt.errors import UserError
 from yurt.model import settings
@@ -143,6 +144,18 @@ class Run(app.Verb):
     help="Maximum size of a single file in the snapshot, in MB (default: 50).",
 )
 @setting_options(settings.CODE)
+@click.option(
+    "--stage",
+    multiple=True,
+    metavar="NAME=PLACE",
+    help="Copy or unpack PLACE, such as project:cifar, to $YURT_STAGE/NAME on the disk of the node; repeatable.",
+)
+@click.option(
+    "--stage-out",
+    multiple=True,
+    metavar="NAME[=PLACE]",
+    help="Copy $YURT_STAGE/NAME back after the end, to the outputs of the run or to PLACE/RUN; repeatable.",
+)
 @click.option("--copy", is_flag=True, help="Copy the code into the run folder instead of linking it.")
 @click.option("--hold", is_flag=True, help="Submit the job on hold; release it with `yurt release RUN`.")
 @setting_options(settings.HOMES)
@@ -226,6 +239,7 @@ def _follows(entry: Entry) -> bool:
 def _request(options: dict[str, Any]) -> Request:
     from yurt.cli import run_mistakes
     from yurt.lifecycle.plan import options as run_options
+    from yurt.lifecycle.plan import staging
     from yurt.lifecycle.plan.request import Request
 
     words, arguments = _split(options["words"])
@@ -264,6 +278,7 @@ def _request(options: dict[str, Any]) -> Request:
         restart_policy=run_options.restart_policy(options),
         hold=options["hold"],
         secrets=options["secrets"],
+        stage=staging.from_options(options["stage"], options["stage_out"]),
         largest_file=None if largest is None else largest * MB,
     )
 
@@ -392,6 +407,8 @@ def _print_plan(view: PlanView) -> None:
     code = f"{run.code.tree} ({files})" if run.code.tree else "none"
     print(f"# code: {code}")
     _print_sets(view.sets)
+    for line in stage_lines(run.stage):
+        print(f"# stage {render.plain(line)}")
     if run.secrets:
         print(f"# secrets (names only): {' '.join(run.secrets)}")
     for each in run.settings:
