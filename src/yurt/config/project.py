@@ -125,7 +125,9 @@ def _checked(
         body = {}
     if not isinstance(body, dict):
         raise faults.error(file, [Fault(prefix, "must be a mapping of settings", "partition: main")], lines)
-    settings, wrong = check_body(body, KEYS, "a project", prefix, {services.KEY: services.EXAMPLE, stage.KEY: stage.EXAMPLE})
+    settings, wrong = check_body(
+        body, KEYS, "a project", prefix, {services.KEY: services.EXAMPLE, stage.KEY: stage.EXAMPLE}
+    )
     named, wrong_services = services.read(body.get(services.KEY), KEYS, (*prefix, services.KEY), lines)
     staged, wrong_stage = stage.read(body.get(stage.KEY), (*prefix, stage.KEY))
     found = [*wrong, *wrong_services, *wrong_stage, *found]

@@ -55,7 +55,7 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   if [ "$k" -gt 1 ] && ! read_written "@END@$((k - 1))" > /dev/null; then fence $((k - 1)); fi
   if read_written @EXIT@ > /dev/null; then exit 0; fi
 
-  child='' timers='' heartbeat='' silent='' local_env='' keeper='' stage_until='' unstaged='' stage_saved=''
+  child='' timers='' heartbeat='' silent='' local_env='' keeper='' keeper_born='' stage_until='' unstaged='' stage_saved=''
   [ "$k" -eq 1 ] || failures_left 1 || finish 1 node_failed
   trap on_term TERM
   trap 'signal_command INT; note_stop stopped' INT

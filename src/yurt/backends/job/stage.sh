@@ -43,9 +43,6 @@ use_stage() { # use_stage [NONCE]: waits until the inputs are on all nodes, and 
     sleep 0.2 2> /dev/null || sleep 1
   done
   export YURT_STAGE="$yurt_path"
-  # The disks of other nodes hold their files as long as the job runs, whatever happens to srun.
-  # shellcheck disable=SC2086 # a process id and a time
-  [ "$stage_nodes" -le 1 ] || [ -z "${1-}" ] || { set -- $yurt_keeper && kill -KILL "$1"; } 2> /dev/null
   unset yurt_keeper yurt_count yurt_path yurt_line yurt_each
 }
 stage_hurry() { # after TERM, the job is killed soon: ends your command early enough to copy its outputs

@@ -22,7 +22,9 @@ def from_options(inputs: Sequence[str], outputs: Sequence[str]) -> StageRequest:
         for text in texts:
             name, _equals, place = text.partition("=")
             if not NAME.fullmatch(name):
-                raise UserError(f"{option}: '{name}' is not a valid name: {NAME_RULE}", code="usage", hint=_hint(option))
+                raise UserError(
+                    f"{option}: '{name}' is not a valid name: {NAME_RULE}", code="usage", hint=_hint(option)
+                )
             if option == "--stage" and not place:
                 raise UserError(f"{option}: '{text}' is not NAME=PLACE", code="usage", hint=_hint(option))
             if name in found_in or name in found_out:

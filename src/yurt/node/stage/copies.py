@@ -46,7 +46,6 @@ def use(base: str, wanted: Input, say: Callable[[str], None]) -> Copy:
     """Return the copy of an input, made if there is none. NodeError says why there cannot be one."""
     folder = private_folder(os.path.join(base, FOLDER))
     entries = _look(wanted)
-    unpacked = entries[0].kind == "file" and archives.is_archive(wanted.path)
     copy = os.path.join(folder, _address(wanted.path, entries))
     while True:
         lock = _lock(copy + ".lock", fcntl.LOCK_SH)  # waits while another run makes it
@@ -60,7 +59,7 @@ def use(base: str, wanted: Input, say: Callable[[str], None]) -> Copy:
             continue
         try:
             if not os.path.isdir(copy):
-                _make(base, copy, wanted, entries, unpacked, say)
+                _make(base, copy, wanted, entries, say)
         finally:
             os.close(lock)
 
@@ -124,14 +123,15 @@ def _address(path: str, entries: List[tree.Entry]) -> str:
         pass
     found.update(os.fsencode(os.path.realpath(path)))
     for each in entries:
-        found.update(b"\0%s\0%d\0%d" % (os.fsencode(each.path), each.size, 0 if each.kind == "folder" else each.changed))
+        found.update(
+            b"\0%s\0%d\0%d" % (os.fsencode(each.path), each.size, 0 if each.kind == "folder" else each.changed)
+        )
         found.update(each.kind.encode() + b"\0" + (os.fsencode(each.source) if each.kind == "link" else b""))
     return found.hexdigest()[:24]
 
 
-def _make(
-    base: str, copy: str, wanted: Input, entries: List[tree.Entry], unpacked: bool, say: Callable[[str], None]
-) -> None:
+def _make(base: str, copy: str, wanted: Input, entries: List[tree.Entry], say: Callable[[str], None]) -> None:
+    unpacked = entries[0].kind == "file" and archives.is_archive(wanted.path)
     size = sum(each.size for each in entries)
     clear(base, size + SPARE)
     began, aside = time.monotonic(), "%s.%d.aside" % (copy, os.getpid())
@@ -149,9 +149,9 @@ def _make(
                 clear(base, 1 << 62)
                 continue
             if is_full(error):
-                text = "input %s (%s%s) does not fit onto the disk of %s: %s free in %s"
-                what = amount(size), ", packed" if unpacked else ""
-                raise NodeError(text % (wanted.name, what[0], what[1], host(), amount(free(base)), base)) from None
+                what = "%s (%s%s)" % (wanted.name, amount(size), ", packed" if unpacked else "")
+                text = "input %s does not fit onto the disk of %s: %s free in %s"
+                raise NodeError(text % (what, host(), amount(free(base)), base)) from None
             place = error.filename or wanted.path
             problem = "input %s: cannot copy %s: %s" % (wanted.name, place, error.strerror or error)
             raise NodeError(problem) from None

@@ -49,9 +49,9 @@ def _parents(variables: Mapping[str, str]) -> List[str]:
     if own.startswith("/") and os.path.isdir(own) and os.access(own, os.W_OK):
         return [own.rstrip("/")]
     types = _types()
-    disks, memory = [], []
-    for each in (variables.get("TMPDIR", ""), *PARENTS):
-        each = each.rstrip("/")
+    disks = []  # type: List[str]
+    memory = []  # type: List[str]
+    for each in (variables.get("TMPDIR", "").rstrip("/"), *PARENTS):
         if not each.startswith("/") or each in disks or not os.path.isdir(each) or not os.access(each, os.W_OK):
             continue
         kind = _type(os.path.realpath(each), types)

@@ -145,10 +145,10 @@ def keep(arguments: Arguments) -> int:
     moments.wait()
     report = outputs.copy_back(place.files, results, moments.check, say)
     problem = report.problem
-    if problem and not disk.is_of_job(base, os.environ):
+    if report.left and not disk.is_of_job(base, os.environ):
         problem += "; the outputs stay in %s on that node for a day" % place.files
     reply.write("out %d %s" % (report.copied, problem))
-    if problem:
+    if report.left:
         own.keep_for_later(place)
         place = None
     _leave(place, used, arguments)
@@ -202,9 +202,9 @@ class Reply:
 def _output(each: Dict[str, str], arguments: Arguments) -> Output:
     """Return an output with the path that it is copied to; with several nodes, each has a folder of its own."""
     name, base = each["name"], each.get("path", "")
-    folder = os.path.join(base, arguments.run) if base else os.path.join(arguments.folder, "outputs")
-    target = os.path.join(folder, name)
-    return Output(name, os.path.join(target, host()) if arguments.nodes > 1 else target)
+    below = os.path.join(name, host()) if arguments.nodes > 1 else name
+    in_run = os.path.join(arguments.folder, "outputs", below)
+    return Output(name, os.path.join(base, arguments.run, below), in_run) if base else Output(name, in_run)
 
 
 def _use(base: str, wanted: Input, run: str) -> Copy:

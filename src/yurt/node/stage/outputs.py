@@ -2,7 +2,7 @@
 
 import os
 import time
-from typing import Callable, List, NamedTuple, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from yurt.node.files import remove
 from yurt.node.stage import tree
@@ -13,12 +13,24 @@ PATIENCE = 30.0
 
 PAUSE = 2.0
 
+LATE = "the job was killed before it was complete"
+
 
 class Output(NamedTuple):
     """An output: its name in the folder of the run, and the path that it is copied to."""
 
     name: str
     target: str
+    spare: str = ""
+    """A path in the run folder for what cannot be copied to the target; empty if the target is there."""
+
+
+class Item(NamedTuple):
+    """Something to copy, its path named as the user knows it."""
+
+    entry: tree.Entry
+    target: str
+    spare: str
 
 
 class LateError(Exception):
@@ -32,6 +44,8 @@ class Report(NamedTuple):
     """Files that were copied."""
     problem: str
     """What was not copied and why, in a sentence; empty if everything was."""
+    left: bool
+    """Whether something is only on the node."""
 
 
 def copy_back(files: str, outputs: Sequence[Output], check: tree.Check, say: Callable[[str], None]) -> Report:
@@ -39,45 +53,63 @@ def copy_back(files: str, outputs: Sequence[Output], check: tree.Check, say: Cal
 
     `check` raises LateError when the time is up. What is not copied then keeps its earlier content.
     """
-    todo, problem = _todo(files, outputs, say)
-    copied, began, why = 0, time.monotonic(), problem
+    todo, why = _todo(files, outputs, say)
+    copied, began = 0, time.monotonic()
     while todo:
-        left = []  # type: List[Tuple[tree.Entry, str]]
-        full = False
-        for at, (entry, target) in enumerate(todo):
-            try:
-                check()
-                os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-                if entry.kind == "folder":
-                    _folder(entry, target)
-                elif entry.kind == "link":
-                    tree.copy_link(entry, target)
-                else:
-                    tree.copy_file(entry, target, check)
-                    copied += 1
-            except LateError:
-                left += todo[at:]
-                why, full = "the job was killed before it was complete", False
-                break
-            except OSError as error:
-                left.append((entry, target))
-                full = full or is_full(error)
-                why = "no space left in %s" % os.path.dirname(target) if is_full(error) else _why(error, target)
-        todo = left
-        if not full or time.monotonic() - began > PATIENCE:
+        before = _files(todo)
+        todo, late, error = _copy_all(todo, check)
+        copied += before - _files(todo)
+        if late or error is not None:
+            why = LATE if late or error is None else _why(error)
+        if late or error is None or not is_full(error) or time.monotonic() - began > PATIENCE:
             break
         try:
             _pause(check)
         except LateError:
             break
-    return Report(copied, _in_words([entry for entry, _target in todo], why))
+    left = [each.entry for each in todo]
+    spared = [Item(each.entry, each.spare, "") for each in todo if each.spare]
+    if spared and len(spared) == len(todo) and not _copy_all(spared, check)[0]:
+        return Report(copied, _in_words(left, why) + "; copied to the outputs of the run instead", False)
+    return Report(copied, _in_words(left, why), bool(todo))
+
+
+def _files(items: Sequence[Item]) -> int:
+    return sum(each.entry.kind == "file" for each in items)
+
+
+def _copy_all(todo: Sequence[Item], check: tree.Check) -> Tuple[List[Item], bool, Optional[OSError]]:
+    """Copy everything; return what is left, whether the time is up, and an error. A full disk is the error, if so."""
+    left = []  # type: List[Item]
+    problem = None  # type: Optional[OSError]
+    for at, item in enumerate(todo):
+        try:
+            check()
+            os.makedirs(os.path.dirname(item.target), mode=0o700, exist_ok=True)
+            if item.entry.kind == "folder":
+                _folder(item.entry, item.target)
+            elif item.entry.kind == "link":
+                tree.copy_link(item.entry, item.target)
+            else:
+                tree.copy_file(item.entry, item.target, check)
+        except LateError:
+            return [*left, *todo[at:]], True, problem
+        except OSError as error:
+            left.append(item)
+            if problem is None or is_full(error):
+                problem = error
+    return left, False, problem
 
 
 def bring(output: Output, path: str, check: tree.Check) -> None:
     """Copy an output of an earlier start to the folder of the run. OSError if that fails."""
-    if not os.path.lexists(output.target):
-        return
-    for entry in tree.scan(output.target, follow=False):
+    for source in (output.target, output.spare):
+        if source and os.path.lexists(source):
+            _bring(source, path, check)
+
+
+def _bring(source: str, path: str, check: tree.Check) -> None:
+    for entry in tree.scan(source, follow=False):
         target = os.path.join(path, entry.path) if entry.path else path
         if entry.kind == "folder":
             os.makedirs(target, mode=0o700, exist_ok=True)
@@ -89,11 +121,10 @@ def bring(output: Output, path: str, check: tree.Check) -> None:
             tree.copy_file(entry, target, check)
 
 
-def _todo(
-    files: str, outputs: Sequence[Output], say: Callable[[str], None]
-) -> Tuple[List[Tuple[tree.Entry, str]], str]:
+def _todo(files: str, outputs: Sequence[Output], say: Callable[[str], None]) -> Tuple[List[Item], str]:
     """Return what to copy, in order, and why something cannot be read."""
-    found, problem = [], ""
+    found = []  # type: List[Item]
+    problem = ""
     for output in outputs:
         path = os.path.join(files, output.name)
         try:
@@ -109,12 +140,12 @@ def _todo(
             say("output %s is empty" % output.name)
             continue
         for entry in entries:
-            target = os.path.join(output.target, entry.path) if entry.path else output.target
+            target, spare = (_below(each, entry.path) for each in (output.target, output.spare))
             if entry.kind != "file" or not tree.is_same(entry, target):
                 named = entry._replace(path=os.path.join(output.name, entry.path).rstrip("/"))
-                found.append((named, target))
+                found.append(Item(named, target, spare))
     order = {"folder": 0, "link": 1, "file": 2}
-    return sorted(found, key=lambda each: (order[each[0].kind], each[0].size)), problem
+    return sorted(found, key=lambda each: (order[each.entry.kind], each.entry.size)), problem
 
 
 def _folder(entry: tree.Entry, target: str) -> None:
@@ -122,6 +153,9 @@ def _folder(entry: tree.Entry, target: str) -> None:
         os.unlink(target)
     if not os.path.isdir(target):
         os.mkdir(target, entry.mode | 0o700)
+    for name in os.listdir(target):
+        if name.endswith(tree.ASIDE):  # of a start that was killed
+            os.unlink(os.path.join(target, name))
 
 
 def _pause(check: tree.Check) -> None:
@@ -131,14 +165,20 @@ def _pause(check: tree.Check) -> None:
         time.sleep(0.1)
 
 
-def _why(error: OSError, target: str) -> str:
-    return "%s: %s" % (error.filename or target, error.strerror or error)
+def _below(folder: str, path: str) -> str:
+    return os.path.join(folder, path) if folder and path else folder
+
+
+def _why(error: OSError) -> str:
+    if is_full(error):
+        return "no space left on the disk of %s" % os.path.dirname(error.filename or "")
+    return "%s: %s" % (error.filename or "", error.strerror or error)
 
 
 def _in_words(left: Sequence[tree.Entry], why: str) -> str:
     files = [each for each in left if each.kind != "folder"]
     if not files:
-        return why if left or why else ""
+        return why
     largest = max(files, key=lambda each: each.size)
     size = amount(sum(each.size for each in files))
     if len(files) == 1:

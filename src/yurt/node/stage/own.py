@@ -54,10 +54,10 @@ def make(base: str, run: str, start: int) -> Own:
 
 def link(own: Own, inputs: Sequence[Input], copies: Sequence[Copy]) -> None:
     """Give the inputs their names."""
-    for each, copy in zip(inputs, copies):
+    for at, each in enumerate(inputs):
         path = os.path.join(own.files, each.name)
         remove(path)
-        os.symlink(copy.path, path)
+        os.symlink(copies[at].path, path)
 
 
 def keep_for_later(own: Own) -> None:

@@ -1,5 +1,6 @@
 """Lists folders, and copies files so that a reader sees the whole file or none."""
 
+import errno
 import os
 import stat
 from typing import Callable, List, NamedTuple, Optional, Set
@@ -38,30 +39,38 @@ def scan(root: str, follow: bool = True) -> List[Entry]:
 
     A link to something in the same root stays a link; with `follow`, the target of any other is listed in its place.
     """
-    real = os.path.realpath(root)
-    found = []  # type: List[Entry]
-    _scan(real, "", real, found, set(), follow)
-    return found
+    walk = _Walk(os.path.realpath(root), follow)
+    walk.visit(walk.root, "", set())
+    return walk.found
 
 
-def _scan(path: str, relative: str, root: str, found: List[Entry], above: Set[str], follow: bool) -> None:
-    about = os.stat(path)
-    if stat.S_ISDIR(about.st_mode):
+class _Walk:
+    """A walk through a root."""
+
+    def __init__(self, root: str, follow: bool) -> None:
+        self.root = root
+        self.follow = follow
+        self.found = []  # type: List[Entry]
+
+    def visit(self, path: str, relative: str, above: Set[str]) -> None:
+        about = os.stat(path)
+        if stat.S_ISREG(about.st_mode):
+            self.found.append(_entry(relative, "file", about, path))
+        if not stat.S_ISDIR(about.st_mode):
+            return
         real = os.path.realpath(path)
         if real in above:
-            raise OSError(40, os.strerror(40), path)
-        found.append(_entry(relative, "folder", about, path))
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        self.found.append(_entry(relative, "folder", about, path))
         for name in sorted(os.listdir(path)):
             each, inner = os.path.join(path, name), os.path.join(relative, name)
             if name.endswith(ASIDE):
                 continue
-            link = _kept_link(each, root, follow)
+            link = _kept_link(each, self.root, self.follow)
             if link is None:
-                _scan(each, inner, root, found, above | {real}, follow)
+                self.visit(each, inner, above | {real})
             else:
-                found.append(_entry(inner, "link", os.lstat(each), link))
-    elif stat.S_ISREG(about.st_mode):
-        found.append(_entry(relative, "file", about, path))
+                self.found.append(_entry(inner, "link", os.lstat(each), link))
 
 
 def _kept_link(path: str, root: str, follow: bool) -> Optional[str]:
@@ -90,11 +99,13 @@ def copy_file(entry: Entry, target: str, check: Check, mode: Optional[int] = Non
         os.chmod(aside, entry.mode if mode is None else mode)
         os.utime(aside, ns=(entry.changed, entry.changed))
         os.rename(aside, target)
-    except BaseException:
+    except BaseException as error:
         try:
             os.unlink(aside)
         except OSError:
             pass
+        if isinstance(error, OSError) and error.errno and not error.filename:  # of write, such as a full disk
+            raise OSError(error.errno, error.strerror, target) from None
         raise
 
 
