@@ -124,7 +124,9 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """What is copied to the disk of the node before a run, and back after it."""
 
     inputs: list[StageInput] = []
+    """Copied or unpacked before the command starts."""
     outputs: list[StageOutput] = []
+    """Copied back after it has ended."""
     seconds: int = 0
     """How long before its time limit the command is stopped, to copy the outputs."""
     kill_wait: int = 0
