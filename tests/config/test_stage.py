@@ -54,7 +54,7 @@ def test_in_files(tmp_path: Path) -> None:
     found = project.find(tmp_path)
     assert found is not None and found.stage == StageRequest(inputs={"a": "project:a"})
     (tmp_path / "yurt.yaml").write_text("stage:\n  inputs:\n    a b: project:a\n")
-    with pytest.raises(UserError, match="yurt.yaml:3"):
+    with pytest.raises(UserError, match=r"yurt\.yaml:3"):
         project.find(tmp_path)
 
 

@@ -45,7 +45,7 @@ def test_inputs_are_private_read_only_links(node: Node, cifar: Path) -> None:
     assert node.base.stat().st_mode & 0o777 == 0o700 and stage.stat().st_mode & 0o777 == 0o700
     assert (stage / "tables").is_dir() and not (stage / "model.pt").exists()
     assert keeper.end() == "out 0"
-    assert "yurt: output tables is empty\nyurt: output model.pt was not made\n" == keeper.errors.read_text()
+    assert keeper.errors.read_text() == "yurt: output tables is empty\nyurt: output model.pt was not made\n"
     assert node.copies() == [] and list((node.base / "runs").iterdir()) == []
 
 
