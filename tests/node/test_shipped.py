@@ -61,7 +61,7 @@ def test_on_each_python_there_is(run: Run, version: str) -> None:
 
 
 def test_every_file_is_uploaded() -> None:
-    """Every file is uploaded with a dev node, a service or a run that stages files, except what calls and tunnels send."""
+    """Every file is uploaded with a dev node, a service or staged files, except what calls and tunnels send."""
     sent = {name[len("yurt/node/") :] for name in SENT if name.startswith("yurt/node/")}
     there = {
         each.relative_to(module.SOURCE).as_posix()

@@ -12,7 +12,6 @@ from yurt.cli import app, completers, render, run_race
 from yurt.cli.app import run_names, verb
 from yurt.cli.option_types import Number
 from yurt.cli.progress import watching
-from yurt.cli.run_facts import stage_lines
 from yurt.cli.settings import options as setting_options
 from yurt.errors import UserError
 from yurt.model import settings
@@ -397,6 +396,8 @@ def _pairs(option: str, texts: tuple[str, ...], *, needs_value: bool = False) ->
 
 
 def _print_plan(view: PlanView) -> None:
+    from yurt.cli.run_facts import stage_lines
+
     run = view.run
     what = f"run {run.id} on {run.context}"
     if run.tasks:
