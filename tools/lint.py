@@ -12,7 +12,7 @@ from yurt.backends import scripts
 from yurt.backends.job import script
 from yurt.backends.shell import doctor
 from yurt.hosts import base, tar
-from yurt.model.run import After, Plan, RestartPolicy, Run, Setup
+from yurt.model.run import After, Plan, RestartPolicy, Run, Setup, Stage, StageOutput
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -98,6 +98,7 @@ def job(kind: str) -> str:
         restart_policy=RestartPolicy(max_requeues=2, retries=2, retry_errors=True),
         after=[After(run="1nfjkdg-8k3rq", folder="/base/projects/p/runs/1nfjkdg-8k3rq")],
         secrets=["KEY"],
+        stage=Stage(outputs=[StageOutput(name="tables")], seconds=60, kill_wait=30) if kind == "slurm" else None,
     )
     setup = Setup(modules=["python/3.11"], modules_init="/opt/lmod", venv="/venv", conda="torch", container="torch.sif")
     plan = Plan(run=run, project_folder="/base/projects/p", store="", words=[b"train"], setup=setup, use_srun=True)

@@ -61,5 +61,7 @@ ALLOWED = {
     ("node/service/namespace.py", "/proc"): "only where the kernel has namespaces",
     ("node/service/namespace.py", "Linux constant"): "only where the kernel has namespaces",
     ("node/service/place.py", "/proc"): "elsewhere, /tmp is used, and its type is not known",
+    ("node/stage/copies.py", "/proc"): "elsewhere, a copy may be used again after a reboot",
+    ("node/stage/disk.py", "/proc"): "elsewhere, the type of a file system is not known",
     ("node/tunnel.py", "/proc"): SLURM,
 }

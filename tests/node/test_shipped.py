@@ -20,7 +20,7 @@ from yurt.backends.job import module
 SAYS = "import sys, yurt\nprint(yurt.__file__)\n"
 
 
-SENT = {**module.files("dev"), **module.files("service")}
+SENT = {**module.files("dev"), **module.files("service"), **module.files("stage")}
 OTHERS = {
     "mrunner": ("gin", "mrunner", "munch"),
     "munch": ("munch",),
@@ -61,7 +61,7 @@ def test_on_each_python_there_is(run: Run, version: str) -> None:
 
 
 def test_every_file_is_uploaded() -> None:
-    """Every file is uploaded with a dev node or a service, except those that calls and tunnels send themselves."""
+    """Every file is uploaded with a dev node, a service or staged files, except what calls and tunnels send."""
     sent = {name[len("yurt/node/") :] for name in SENT if name.startswith("yurt/node/")}
     there = {
         each.relative_to(module.SOURCE).as_posix()
@@ -75,6 +75,7 @@ def test_it_is_small() -> None:
     assert len(zlib.compress(b"".join(module.files().values()))) < 8_000
     assert len(zlib.compress(b"".join(module.files("dev").values()))) < 70_000
     assert len(zlib.compress(b"".join(module.files("service").values()))) < 20_000
+    assert len(zlib.compress(b"".join(module.files("stage").values()))) < 20_000
 
 
 def test_the_name_depends_on_the_content(monkeypatch: pytest.MonkeyPatch) -> None:

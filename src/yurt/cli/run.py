@@ -143,6 +143,18 @@ class Run(app.Verb):
     help="Maximum size of a single file in the snapshot, in MB (default: 50).",
 )
 @setting_options(settings.CODE)
+@click.option(
+    "--stage",
+    multiple=True,
+    metavar="NAME=PLACE",
+    help="Copy or unpack PLACE, such as project:cifar, to $YURT_STAGE/NAME on the disk of the node; repeatable.",
+)
+@click.option(
+    "--stage-out",
+    multiple=True,
+    metavar="NAME[=PLACE]",
+    help="Copy $YURT_STAGE/NAME back after the end, to the outputs of the run or to PLACE/RUN; repeatable.",
+)
 @click.option("--copy", is_flag=True, help="Copy the code into the run folder instead of linking it.")
 @click.option("--hold", is_flag=True, help="Submit the job on hold; release it with `yurt release RUN`.")
 @setting_options(settings.HOMES)
@@ -226,6 +238,7 @@ def _follows(entry: Entry) -> bool:
 def _request(options: dict[str, Any]) -> Request:
     from yurt.cli import run_mistakes
     from yurt.lifecycle.plan import options as run_options
+    from yurt.lifecycle.plan import staging
     from yurt.lifecycle.plan.request import Request
 
     words, arguments = _split(options["words"])
@@ -264,6 +277,7 @@ def _request(options: dict[str, Any]) -> Request:
         restart_policy=run_options.restart_policy(options),
         hold=options["hold"],
         secrets=options["secrets"],
+        stage=staging.from_options(options["stage"], options["stage_out"]),
         largest_file=None if largest is None else largest * MB,
     )
 
@@ -382,6 +396,8 @@ def _pairs(option: str, texts: tuple[str, ...], *, needs_value: bool = False) ->
 
 
 def _print_plan(view: PlanView) -> None:
+    from yurt.cli.run_facts import stage_lines
+
     run = view.run
     what = f"run {run.id} on {run.context}"
     if run.tasks:
@@ -392,6 +408,8 @@ def _print_plan(view: PlanView) -> None:
     code = f"{run.code.tree} ({files})" if run.code.tree else "none"
     print(f"# code: {code}")
     _print_sets(view.sets)
+    for line in stage_lines(run.stage):
+        print(f"# stage {render.plain(line)}")
     if run.secrets:
         print(f"# secrets (names only): {' '.join(run.secrets)}")
     for each in run.settings:

@@ -34,6 +34,7 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("tracked", _tracked(here.tracked, final=status.state in FINAL)),
         ("code", _code(run)),
         ("environment", _environment(run.env, len(found.packages)) if run.env is not None else ""),
+        *(("stage", line) for line in stage_lines(run.stage)),
         ("tags", ", ".join(run.tags)),
         ("note", run.note),
         ("after", ", ".join(each.run for each in run.after)),
@@ -42,6 +43,18 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("secrets", ", ".join(run.secrets)),
         ("created", f"{render.moment(run.created)} by {run.user} on {run.host} with yurt {run.yurt_version}"),
     ]
+
+
+def stage_lines(stage: Any) -> list[str]:
+    """Return what a run has on the disk of its node, one line for each input and output."""
+    if stage is None:
+        return []
+    inputs = [f"in: {each.name} from {each.path}" for each in stage.inputs]
+    return [*inputs, *(f"out: {each.name} to {_kept_in(each)}" for each in stage.outputs)]
+
+
+def _kept_in(output: Any) -> str:
+    return f"{output.path}/RUN" if output.path else "the outputs of the run"
 
 
 def _tracked(tracked: Any, *, final: bool) -> str:

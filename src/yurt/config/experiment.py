@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from yurt.config import faults, services
+from yurt.config import faults, services, stage
 from yurt.config.project import KEYS as SETTINGS
 from yurt.config.text import text_of
 from yurt.errors import UserError
@@ -34,7 +34,7 @@ EXAMPLES = {
     "zip": "{width: [64, 128], depth: [2, 4]}",
 }
 
-OF_PROJECT = (*SETTINGS, services.KEY)
+OF_PROJECT = (*SETTINGS, services.KEY, stage.KEY)
 
 OF_NEPTUNE = (
     *("host", "port", "username", "password", "open-webbrowser", "executable", "metric", "pip-requirements-file"),

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yurt.config import services
+from yurt.config import services, stage
 from yurt.config.contexts import own_lines
 from yurt.config.services import NamedService
 from yurt.config.text import text_of
 from yurt.model.context import Context
 from yurt.model.settings import TABLE
+from yurt.model.stage import StageRequest
 
 if TYPE_CHECKING:
     from yurt.model.context_check import Fault
@@ -36,6 +37,7 @@ class Project(msgspec.Struct, frozen=True):
     settings: dict[str, Any]
     lines: dict[str, int]
     services: dict[str, NamedService] = {}
+    stage: StageRequest = StageRequest()
 
 
 def find(start: Path | None = None) -> Project | None:
@@ -123,11 +125,14 @@ def _checked(
         body = {}
     if not isinstance(body, dict):
         raise faults.error(file, [Fault(prefix, "must be a mapping of settings", "partition: main")], lines)
-    settings, wrong = check_body(body, KEYS, "a project", prefix, {services.KEY: services.EXAMPLE})
+    settings, wrong = check_body(
+        body, KEYS, "a project", prefix, {services.KEY: services.EXAMPLE, stage.KEY: stage.EXAMPLE}
+    )
     named, wrong_services = services.read(body.get(services.KEY), KEYS, (*prefix, services.KEY), lines)
-    found = [*wrong, *wrong_services, *found]
+    staged, wrong_stage = stage.read(body.get(stage.KEY), (*prefix, stage.KEY))
+    found = [*wrong, *wrong_services, *wrong_stage, *found]
     if found:
         raise faults.error(file, found, lines)
     name = settings.pop("name", file.parent.name)
     own = {path[len(prefix) :]: line for path, line in lines.items() if path[: len(prefix)] == prefix}
-    return Project(file.parent, file, name, settings, own_lines(body, own), named)
+    return Project(file.parent, file, name, settings, own_lines(body, own), named, staged)

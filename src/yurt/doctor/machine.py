@@ -34,7 +34,10 @@ VARIABLES = {
     "YURT_NODE_PYTHON",
 }
 """The variables that yurt and its test suite read, besides those of settings."""
-OF_RUNS = ("RUN_ID", "RUN_DIR", "RUN_NAME", "OUTPUTS", "CHECKPOINTS", "RESTARTS", "SWEEP_ID", "TASK_INDEX", "PARAM")
+OF_RUNS = (
+    *("RUN_ID", "RUN_DIR", "RUN_NAME", "OUTPUTS", "CHECKPOINTS", "RESTARTS", "SWEEP_ID", "TASK_INDEX", "PARAM"),
+    "STAGE",
+)
 """The variables that a run gets begin with one of these after `YURT_`."""
 
 

@@ -93,6 +93,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     qos: list[Qos] = []
     max_array: int = 1001
     min_job_age: int = 300
+    kill_wait: int = 30
+    """Seconds between SIGTERM and SIGKILL when a job is stopped."""
     enforces_limits: bool = True
     """Whether Slurm rejects jobs that exceed the limits of their partition; else they stay pending forever."""
     requeue: bool = True

@@ -98,6 +98,41 @@ Purpose = Literal["run", "shell", "dev", "service"]
 """The purpose of a run: a command, an interactive node, a service that listens on a port."""
 
 
+class StageInput(msgspec.Struct, frozen=True, kw_only=True):
+    """An input of a run on the disk of its node."""
+
+    name: str
+    """Its name in $YURT_STAGE."""
+    place: str
+    """Its place as the user named it, such as project:datasets/cifar."""
+    path: str
+    """The path of that place on the site."""
+
+
+class StageOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """An output of a run on the disk of its node."""
+
+    name: str
+    """Its name in $YURT_STAGE."""
+    place: str = ""
+    """The place that it is copied to, as the user named it; empty for the outputs of the run."""
+    path: str = ""
+    """The path of that place on the site. The output is copied to PATH/RUN/NAME."""
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """What is copied to the disk of the node before a run, and back after it."""
+
+    inputs: list[StageInput] = []
+    """Copied or unpacked before the command starts."""
+    outputs: list[StageOutput] = []
+    """Copied back after it has ended."""
+    seconds: int = 0
+    """How long before its time limit the command is stopped, to copy the outputs."""
+    kill_wait: int = 0
+    """Seconds between SIGTERM and SIGKILL when its job is stopped; 0 without a scheduler."""
+
+
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """One context where a run is or may be executed."""
 
@@ -151,6 +186,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Names of secret variables; their values are passed separately and not recorded."""
     env: RunEnv | None = None
     """The environment that yurt built for it."""
+    stage: Stage | None = None
+    """What it has on the disk of its node."""
     home_sync: bool = False
     """Whether its first start waits for a home sync that begins after its submission."""
     race: str = ""

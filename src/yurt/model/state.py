@@ -23,6 +23,9 @@ TERMINATING = "cancelled; the job is terminating"
 LOST = "race"
 """The cause in exit.json of a candidate of a race that another one has won."""
 
+LOST_OUTPUTS = 74
+"""The exit code of a run whose command succeeded, but whose outputs were not copied back from the disk of its node."""
+
 NEVER = RestartPolicy()
 
 BUILDING = "its environment is being built"
@@ -61,6 +64,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     restarts: int = 0
     why: str = ""
     """Why the environment of the command could not be set up, if so."""
+    unstaged: str = ""
+    """Which outputs were not copied back from the disk of the node, and why, if so."""
 
 
 def read_ending(text: bytes | str) -> Ending | None:
@@ -392,6 +397,13 @@ def _ended(after: Status, seen: Observation) -> Status:
 
 
 def _ending_in_words(state: State, ending: Ending) -> str:
+    if ending.unstaged and ending.code == LOST_OUTPUTS and not ending.cause:
+        return ending.unstaged.strip()
+    known = _end_in_words(state, ending)
+    return "; ".join(each for each in (known, ending.unstaged.strip()) if each)
+
+
+def _end_in_words(state: State, ending: Ending) -> str:
     if state == "completed" or ending.why:
         return ending.why.strip()
     if ending.cause in _CAUSES_IN_WORDS:

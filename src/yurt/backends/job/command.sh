@@ -32,6 +32,7 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   mask=$(umask)
   umask 077 # these folders are private; what your command creates in them has your umask
   make_work_folder
+  [ -z "${stage-}" ] || use_stage "${1-}"
   # The start folder too: the code does not contain it if it has no files.
   insist mkdir -p "$run/@OUTPUTS@" "$run/@CHECKPOINTS@" "$run/@WORK@${subfolder:+/$subfolder}" || fail "cannot write to $run"
   umask "$mask"
@@ -46,6 +47,7 @@ run_command() { # run_command [NONCE]: runs your command in your environment
     if [ -n "${YURT_INSTEAD-}" ]; then set -- "$@" --overlap && if [ -t 0 ]; then set -- "$@" --pty; fi; fi
     yurt_mounts=${sweep:-$run}:${sweep:-$run}${code:+,$code:$code:ro}
     [ ! -d "$imports" ] || yurt_mounts=$yurt_mounts,$imports:$imports:ro
+    [ -z "${YURT_STAGE-}" ] || yurt_mounts=$yurt_mounts,${YURT_STAGE%/runs/*}:${YURT_STAGE%/runs/*}
     set -- "$@" --container-image="$pyxis" --container-mounts="$yurt_mounts" --container-workdir="$2"
     unset yurt_mounts
   elif [ -n "$launcher" ]; then
@@ -55,6 +57,7 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   if [ -n "$container" ] && [ -z "$pyxis" ]; then
     set -- "$@" sh -c "$container_engine" "${yurt_recorded:-/dev/null}" exec ${gpus:+--nv} --bind "${sweep:-$run}" ${code:+--bind "$code"}
     [ ! -d "$imports" ] || set -- "$@" --bind "$imports"
+    [ -z "${YURT_STAGE-}" ] || set -- "$@" --bind "${YURT_STAGE%/runs/*}"
     set -- "$@" --pwd "$2" "$container"
   fi
   YURT_KEEP=$#

@@ -84,11 +84,16 @@ fold() { # after the end of a task, only exit.json, logs and results stay: a swe
   rm -rf @WINNER@ @WINNER@.d @START@* @END@* @STOPPED@* @BEAT@* @CHILD@* @SET@ @PARAMS@
   for each in @OUT_LOG@ @ERR_LOG@; do [ -s "$each" ] || rm -f "$each"; done
 }
+plain_text() { # plain_text TEXT LENGTH: prints a text without what JSON would escape
+  printf %s "$1" | LC_ALL=C tr '\042\134' '\047/' | LC_ALL=C tr -c ' -~' ' ' | cut -c "1-$2"
+}
 finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is restarted
   trap : TERM INT USR1 USR2 ALRM URG
   now=$(date +%s) reply=''
+  patient=20
+  [ -z "$stage_until" ] || patient=3 # there is little time left
   if [ "$2" = stopped ] && [ "$kind" = slurm ] && [ $((requeues + retries)) -gt 0 ]; then
-    reply=$(timeout 20 squeue -h -t all -j "$job" -o '%T %r' 2> /dev/null) # a job that is being preempted is RUNNING
+    reply=$(timeout "$patient" squeue -h -t all -j "$job" -o '%T %r' 2> /dev/null) # a job that is being preempted is RUNNING
     case $reply in
       *' TimeLimit') set -- "$1" timeout ;; # the limit was lowered
       NODE_FAIL*) [ "$1" -eq 0 ] || set -- 137 lost ;; # an administrator took the node down
@@ -117,9 +122,10 @@ end
     0,* | *,?*) ;;
     *) if [ -n "$pyxis" ]; then why=$(pyxis_failed); elif [ "$1" -eq 255 ] && [ -n "$container" ]; then why=$(container_failed); fi ;;
   esac
-  [ -z "$why" ] || why=$(printf %s "$why" | LC_ALL=C tr '\042\134' '\047/' | LC_ALL=C tr -c ' -~' ' ' | cut -c 1-300)
+  [ -z "$why" ] || why=$(plain_text "$why" 300)
+  [ -z "$unstaged" ] || unstaged=$(plain_text "$unstaged" 700)
   patience=600 # without it, the end is not known; a full disk may have room soon
-  write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))${why:+,\"why\":\"$why\"}}" > /dev/null
+  write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))${why:+,\"why\":\"$why\"}${unstaged:+,\"unstaged\":\"$unstaged\"}}" > /dev/null
   patience=
   [ -n "$sweep" ] || write_once "@END@$k" "$1 done $began $now" > /dev/null
   drop_shares

@@ -31,7 +31,7 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   born=$(born $$)
   { read -r boot < /proc/sys/kernel/random/boot_id || boot=$(sysctl -n kern.bootsessionuuid); } 2> /dev/null
   came=$(date +%s) began=$came
-  due=$((came + ${limit:-0})) asked=
+  due=$((came + ${limit:-0} - ${stage_time:-0})) asked=
 
   me=$nonce.$job.$$
   # The gate: one submission wins. Only the winner, and jobs that it or yurt submits later, run starts.
@@ -55,7 +55,7 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   if [ "$k" -gt 1 ] && ! read_written "@END@$((k - 1))" > /dev/null; then fence $((k - 1)); fi
   if read_written @EXIT@ > /dev/null; then exit 0; fi
 
-  child='' timers='' heartbeat='' silent='' local_env=''
+  child='' timers='' heartbeat='' silent='' local_env='' keeper='' keeper_born='' stage_until='' unstaged='' stage_saved=''
   [ "$k" -eq 1 ] || failures_left 1 || finish 1 node_failed
   trap on_term TERM
   trap 'signal_command INT; note_stop stopped' INT
@@ -80,12 +80,13 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   [ "$kind" = slurm ] || came=$began
   export YURT_RESTARTS=$((k - 1))
   [ -z "$unpack" ] || local_env=$(env_copy "$unpack")
-  ([ -z "$stopped" ] || exit 143; [ -z "$local_env" ] || export YURT_ENV_COPY="$local_env"; umask "$mask" && with_shares in_own_session "$(command -v bash || command -v sh)" "${sweep:-$run}/@JOB@" inside "$nonce") < /dev/null &
+  [ -z "${stage-}" ] || stage_begin
+  ([ -z "$stopped" ] || exit 143; [ -z "$local_env" ] || export YURT_ENV_COPY="$local_env"; [ -z "$keeper" ] || export YURT_KEEPER="$keeper $keeper_born"; umask "$mask" && with_shares in_own_session "$(command -v bash || command -v sh)" "${sweep:-$run}/@JOB@" inside "$nonce") < /dev/null &
   child=$!
   [ -z "$stopped" ] || { sleep 1; on_term; }
   [ "$kind" = slurm ] || echo "$child $(born "$child")" > "@CHILD@$k"
-  [ "$kind" = slurm ] || due=$((came + ${limit:-0}))
-  if [ -n "$limit" ] && { [ "$kind" != slurm ] || [ "$requeues" -gt 0 ]; }; then set_alarm; fi
+  [ "$kind" = slurm ] || due=$((came + ${limit:-0} - ${stage_time:-0}))
+  if [ -n "$limit" ] && { [ "$kind" != slurm ] || [ "$requeues" -gt 0 ] || [ "${stage_time:-0}" -gt 0 ]; }; then set_alarm; fi
   if [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ]; then
     (in_own_session sh "${sweep:-$run}/@JOB@" heartbeat "$k" "$child" $$ "$born") < /dev/null > /dev/null 2>&1 &
     heartbeat=$!
@@ -104,6 +105,11 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
     while command_runs && [ "$(date +%s)" -lt "$until" ]; do sleep 1; done
   fi
   cancel_timers
+  if [ -n "$keeper" ]; then
+    signal_command KILL # processes your command left behind do not change its outputs while they are copied
+    stage_end
+    [ -z "$unstaged" ] || [ "$status" -ne 0 ] || status=74
+  fi
   # KILL: any other signal is lost if it arrives while a shell forks, and then this would wait forever.
   if [ -n "$heartbeat" ]; then kill_session "$heartbeat" && wait "$heartbeat"; fi 2> /dev/null
   signal_command KILL # processes your command left behind

@@ -1,6 +1,7 @@
 """The modules that scripts in a run can import, as uploaded: files in a folder named by their checksum.
 
-They are `yurt`, and replacements for mrunner and munch. A dev node and a service also get their own program.
+They are `yurt`, and replacements for mrunner and munch. A dev node, a service and a run that stages files also get
+their own program.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from yurt.model.digest import checksum
+from yurt.model.run import Run
 
 SOURCE = Path(__file__).parents[2] / "node"
 FILES = {
@@ -24,16 +26,21 @@ FILES = {
     "mrunner/helpers/client_helper.py": "shim/mrunner/helpers/client_helper.py",
     "munch/__init__.py": "shim/munch/__init__.py",
 }
-PROGRAMS: dict[str, Sequence[str]] = {"dev": ("backup", "dev"), "service": ("service",)}
-"""The programs of dev nodes and services, by the purpose of their runs: all files of these folders."""
+PROGRAMS: dict[str, Sequence[str]] = {"dev": ("backup", "dev"), "service": ("service",), "stage": ("stage",)}
+"""The programs of dev nodes, of services, and of runs that stage files: all files of these folders."""
 
 SHARED = ("files.py", "limits.py")
 """What these programs share."""
 
 
+def needed(run: Run) -> str:
+    """Return which modules a run needs: those of its purpose, or `stage`."""
+    return run.purpose if run.stage is None else "stage"
+
+
 @cache
 def files(purpose: str = "run") -> Mapping[str, bytes]:
-    """Return the content of each file, by path, for a run with this purpose."""
+    """Return the content of each file, by path, for what `needed` returns."""
     found = {name: (SOURCE / source).read_bytes() for name, source in FILES.items()}
     if purpose in PROGRAMS:
         found |= {f"yurt/node/{name}": (SOURCE / name).read_bytes() for name in SHARED}

@@ -11,6 +11,7 @@ end
   echo "$found"
 }
 saved() { # prints "saved" if this start wrote a file that the next one can use
+  [ -z "$stage_saved" ] || { echo saved && return; }
   since=@START@$k
   [ -e "$since" ] || since=$since.d
   [ -z "$(find @CHECKPOINTS@ @OUTPUTS@ @WORK@ @METRICS@ -type f -newer "$since" 2> /dev/null | head -n 1)" ] || echo saved

@@ -18,6 +18,7 @@ from yurt.model import layout, tasks
 from yurt.model import params as values
 from yurt.model.race import item_of
 from yurt.model.run import Plan, Run, Setup
+from yurt.model.stage import windows
 
 SHELLS_OWN = frozenset(
     (
@@ -108,6 +109,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         "",
         *_predecessors(run),
         *_race(plan),
+        *_stage(plan.run),
         "own_packages() { # prints where Python finds packages of your project, each with a colon after it",
         f"  {_own_packages(plan)}",
         "}",
@@ -123,7 +125,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
 
 def imports(plan: Plan) -> str:
     """Return the folder of the modules that the run can import."""
-    return layout.module(plan.project_folder, module.name(plan.run.purpose))
+    return layout.module(plan.project_folder, module.name(module.needed(plan.run)))
 
 
 def used(plan: Plan) -> list[str]:
@@ -189,6 +191,21 @@ def _race(plan: Plan) -> list[str]:
         *(carrier if race.carrier else []),
         *(reach if race.ssh else []),
         *(scripts.text(name, "job").rstrip("\n") for name in ("claim.sh", "race.sh")),
+        "",
+    ]
+
+
+def _stage(run: Run) -> list[str]:
+    if run.stage is None:
+        return []
+    kill, stop = windows(run.stage.kill_wait)
+    return [
+        "stage=yes # whether files are copied to the disk of the node",
+        f"stage_time={run.stage.seconds} # seconds before the time limit that are kept for copying outputs",
+        f"stage_kill={kill} # seconds after TERM at which your command is killed, to copy outputs",
+        f"stage_window={stop if run.stage.kill_wait else 0} # seconds after TERM in which outputs are copied",
+        f"stage_id={quote(run.id)}",
+        scripts.text("stage.sh", "job").rstrip("\n"),
         "",
     ]
 

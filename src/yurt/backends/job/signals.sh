@@ -32,10 +32,11 @@ command_runs() { # whether a process of your command is alive; zombies do not co
   done
   return 1
 }
-on_term() { # passes it on; without a scheduler, kills your command after the grace period
+on_term() { # on_term [limit]: passes it on; without a scheduler, kills your command after the grace period
   signal_command TERM
-  if [ -n "$limit" ] && [ "$(date +%s)" -ge $((came + limit - 5)) ]; then note_stop timeout; else note_stop stopped; fi
+  if [ -n "${1-}" ]; then note_stop timeout; elif [ -n "$limit" ] && [ "$(date +%s)" -ge $((came + limit - 5)) ]; then note_stop timeout; else note_stop stopped; fi
   # A signal that arrives while a shell forks is lost with its traps: send it again.
   [ "$(date +%s)" -gt $((began + 2)) ] || signal_command TERM
   [ "$kind" = slurm ] || [ -z "$child" ] || run_later "$grace" "kill -KILL -$child"
+  [ -z "${stage-}" ] || [ -n "${1-}" ] || stage_hurry
 }

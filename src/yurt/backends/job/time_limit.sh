@@ -1,6 +1,6 @@
 # The time limit: timers, and the signal to save before it.
 run_later() { # run_later SECONDS COMMAND, unless cancel_timers is called before
-  (trap '' USR1 USR2 HUP; in_own_session sh -c 'sleep "$1"; eval "$2"' yurt-timer "$1" "$2") > /dev/null 2>&1 &
+  (trap '' USR1 USR2 HUP TERM; in_own_session sh -c 'sleep "$1"; eval "$2"' yurt-timer "$1" "$2") > /dev/null 2>&1 &
   timers="$timers $!"
 }
 cancel_timers() {
@@ -10,11 +10,11 @@ cancel_timers() {
 alarm_in() { # alarm_in SECONDS: sends ALRM to this script, unless its process id was reused
   run_later "$1" "set -- $$; [ \"\$($start_time)\" = '$born' ] && kill -ALRM $$"
 }
-time_left() { # prints the scheduler's remaining seconds; nothing if unknown
-  timeout 10 squeue -h -j "$job" -o %L 2> /dev/null | awk -F: '/^[0-9:-]+$/ {
+time_left() { # prints the scheduler's remaining seconds, without those for copying outputs; nothing if unknown
+  timeout 10 squeue -h -j "$job" -o %L 2> /dev/null | awk -F: -v kept="${stage_time:-0}" '/^[0-9:-]+$/ {
     if (split($1, days, "-") == 2) $1 = days[2]; else days[1] = 0
     for (at = 1; at <= NF; at++) seconds = seconds * 60 + $at
-    print days[1] * 86400 + seconds }'
+    print days[1] * 86400 + seconds - kept }'
 }
 set_alarm() { # for the time to save; or earlier, to query the scheduler for a changed limit
   wake=$((due - before - $(date +%s))) ask=''
@@ -56,7 +56,8 @@ on_alarm() { # signals your command to save, and kills it in time for what follo
   if [ "$remain" -gt $((before + 1)) ]; then
     set_alarm
   elif [ "$requeues" -eq 0 ]; then
-    on_term
+    on_term limit
+    [ "$kind" != slurm ] || run_later $((stage_time / 3)) "kill -KILL -$child"
   else
     signal_command USR1
     note_stop timeout

@@ -172,7 +172,7 @@ class ShellBackend(ABC):
         calls: bytes = b"",
         building: bool = False,
     ) -> Placed:
-        own, purpose = {layout.CALLS: calls} if calls else {}, plan.run.purpose
+        own, purpose = {layout.CALLS: calls} if calls else {}, module.needed(plan.run)
         files = {**self._files(plan), **own, f"node/{module.name(purpose)}": module.parcel(purpose)}
         sizes = " ".join([str(len(code.content)), *(f"{len(each)} {name}" for name, each in files.items())])
         apart = [] if shares is None else [shares.folder, shares.environment]

@@ -61,6 +61,7 @@ def read(mark: str, text: str, *, now: float) -> Facts:
         qos=[read_qos(line) for line in parts.get("qos", [])],
         max_array=_number(config.get("MaxArraySize", ""), 1001),
         min_job_age=_number(config.get("MinJobAge", ""), 300),
+        kill_wait=_number(config.get("KillWait", ""), 30),
         enforces_limits=config.get("EnforcePartLimits", "NO") != "NO",
         # If every submission is refused, nothing is known about requeueing.
         requeue=bool(refusal) or not _refusal(parts.get("submit-requeue", [])),

@@ -22,7 +22,7 @@ from yurt.config import precedence
 from yurt.config.precedence import Setting
 from yurt.errors import UnreachableError, UserError
 from yurt.lifecycle.env import choose
-from yurt.lifecycle.plan import arguments, array, checks, command, holders, scheduling, settle
+from yurt.lifecycle.plan import arguments, array, checks, command, holders, scheduling, settle, staging
 from yurt.lifecycle.plan.arguments import Given
 from yurt.lifecycle.plan.code import snapshot_of, writable_folders
 from yurt.lifecycle.plan.request import Planned, Request, Unsettled
@@ -33,6 +33,7 @@ from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Chosen, Code, Holder, Plan, Run
 from yurt.model.settings import TABLE
+from yurt.model.stage import StageRequest
 from yurt.sites.person import person
 from yurt.sites.project import Project
 from yurt.store import Store
@@ -105,7 +106,14 @@ def plan(
         holder=Holder(clocks().first_session, clocks().next_session) if request.session else None,
     )
     encoded = b"" if declared is None else msgspec.json.encode(declared)
-    draft = Draft(made, msgspec.structs.replace(wanted, variables={}), needs, encoded, request.calls_python)
+    draft = Draft(
+        made,
+        msgspec.structs.replace(wanted, variables={}),
+        needs,
+        encoded,
+        request.calls_python,
+        staging.requested(request.stage) if holders.purpose(request) == "run" else StageRequest(),
+    )
     if unreachable is not None:
         settle.with_signal(made.run.restart_policy, needs.resources.minutes)
         planned = Planned(made, needs.warnings, Unsettled(msgspec.json.encode(draft), unreachable))

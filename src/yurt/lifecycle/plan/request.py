@@ -9,6 +9,7 @@ import msgspec
 
 from yurt.errors import UnreachableError
 from yurt.model.run import After, Plan, RestartPolicy
+from yurt.model.stage import StageRequest
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +58,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """If the job is a dev node, which `name` names: the configuration of the program that holds it."""
     service: Mapping[str, Any] | None = None
     """If the job is a service, which `name` names: the configuration of the program that runs it."""
+    stage: StageRequest = StageRequest()
+    """What options stage on the disk of the node, in addition to the project file."""
     entry: str = ""
     """If the job is a service: the entry of the project's services whose settings it has, if there is one."""
     calls: str = ""

@@ -15,7 +15,7 @@ from yurt.backends.kinds import kind_of
 from yurt.clocks import clocks
 from yurt.errors import UserError, YurtError
 from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.plan import checks, scheduling
+from yurt.lifecycle.plan import checks, scheduling, staging
 from yurt.lifecycle.plan.containers import pyxis_image
 from yurt.lifecycle.plan.request import Planned
 from yurt.lifecycle.plan.scheduling import Needs
@@ -25,6 +25,7 @@ from yurt.model.env import RunEnv
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Plan, RestartPolicy, Setup
+from yurt.model.stage import StageRequest
 from yurt.sites.facts import facts_if_probed, internet_of_nodes
 from yurt.sites.folders import expand, project_folder
 from yurt.store import Store
@@ -44,6 +45,8 @@ class Draft(msgspec.Struct, frozen=True):
     """What declares the environment that yurt builds for the run, as JSON; empty if it builds none."""
     python: str = ""
     """The version that the Python of that environment has if possible, such as 3.11; empty for any."""
+    stage: StageRequest = StageRequest()
+    """What it stages on the disk of its node."""
 
 
 def facts_for(context: Context, needs: Needs, label: str, watch: Watch) -> Facts | None:
@@ -67,6 +70,7 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
         resources=needs.resources,
         restart_policy=with_signal(run.restart_policy, needs.minutes),
         env=env,
+        stage=staging.resolved(draft.stage, context, facts, needs.minutes) if draft.stage else None,
         settings=[*run.settings, *bad_nodes.as_settings(needs.avoided)],
     )
     made = msgspec.structs.replace(

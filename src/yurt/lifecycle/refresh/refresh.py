@@ -18,6 +18,7 @@ from yurt.lifecycle.refresh import archive, notify, other_machines, track
 from yurt.model import ids
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Run, RunRef, Status
+from yurt.model.stage import with_lost_outputs
 from yurt.model.state import NEVER, Observation, mark_of, next_status
 from yurt.sites import connect
 from yurt.store import Store, calls
@@ -200,7 +201,8 @@ def _next_task_statuses(
         ) -> Status:
             if status.state == "waiting":
                 return status
-            return next_status(status, seen[number], now, run.restart_policy, refreshed)
+            after = next_status(status, seen[number], now, run.restart_policy, refreshed)
+            return with_lost_outputs(run, status, after) if run.stage is not None else after
 
         each, after = store.change_tasks(sweep, observations, how)
         tasks |= {ids.task(sweep, number): status for number, status in each.items()}
@@ -243,6 +245,7 @@ def _status_changer(
         observation = seen[run]
         entry = store.get(run) if observation.live is None and observation.ending is None else None
         policy = entry.run.restart_policy if entry is not None else NEVER
-        return next_status(status, observation, now, policy, refreshed)
+        after = next_status(status, observation, now, policy, refreshed)
+        return with_lost_outputs(entry.run, status, after) if entry is not None else after
 
     return how
