@@ -151,3 +151,25 @@ def test_a_lost_node(laptop: Laptop, lab: Lab) -> None:
         laptop.quick("cancel", run)
         lab.faults.start_node("alpha:n3")
     assert ended["reason"].endswith("; output tables was not copied back from the disk of n3"), ended
+
+
+@pytest.mark.slow
+def test_a_killwait_of_thirty_seconds(laptop: Laptop, lab: Lab) -> None:
+    lab.configure("alpha", {"KillWait": "30"})
+    (laptop.project / "many.py").write_text(MANY.replace("30000", "8000"))
+    run = ""
+    try:
+        assert laptop.quick("context", "probe", "alpha").code == 0
+        run = cancelled_later(
+            laptop, "alpha", "--stage-out", "tables", "sh", "-c", "trap '' TERM; python3 many.py; sleep 600"
+        )
+        eventually(begun(laptop, run))
+        laptop.quick("cancel", run)
+        ended = laptop.ended(run)
+    finally:
+        lab.configure("alpha", {"KillWait": ""})
+        laptop.quick("cancel", run)
+        laptop.quick("context", "probe", "alpha")
+    assert (ended["state"], ended["reason"]) == ("cancelled", "cancelled")
+    found = laptop.quick("show", run, "--json").json["data"]["on_site"]["parts"]["outputs"]
+    assert (found["files"], found["bytes"]) == (8001, 5_008_000)
