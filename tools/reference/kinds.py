@@ -23,7 +23,7 @@ from yurt.verbs.cancel import Cancelled
 from yurt.verbs.cluster import Cluster
 from yurt.verbs.context_add import Added
 from yurt.verbs.data_ls import DataListed
-from yurt.verbs.data_put import Copied
+from yurt.verbs.data_put import DataCopied
 from yurt.verbs.data_rm import DataRemoved
 from yurt.verbs.dev_backup import BackedUp
 from yurt.verbs.dev_backups import BackupList
@@ -68,7 +68,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "forwarded": ("yurt forward", Forwarded),
     "service": ("yurt serve", Service),
     "storage": ("yurt storage", list[ContextStorage]),
-    "data-copied": ("yurt data put, yurt data get", Copied),
+    "data-copied": ("yurt data put, yurt data get", DataCopied),
     "data-listed": ("yurt data ls", DataListed),
     "data-removed": ("yurt data rm", DataRemoved),
     "services": ("yurt serve list", list[Service]),

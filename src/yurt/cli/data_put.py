@@ -13,7 +13,7 @@ from yurt.cli import app, render
 from yurt.cli.app import verb
 
 if TYPE_CHECKING:
-    from yurt.verbs.data_put import Copied
+    from yurt.verbs.data_put import DataCopied
 
 EXAMPLES = [
     "yurt data put cifar project:datasets/cifar",
@@ -70,7 +70,7 @@ def continues() -> Iterator[None]:
         raise
 
 
-def print_copied(found: Copied, what: str) -> None:
+def print_copied(found: DataCopied, what: str) -> None:
     """Print one line: what was sent, what was there already, and where it is."""
     done = found.done
     parts = []

@@ -31,7 +31,7 @@ def bring(
     UnreachableError: received files are kept, and the next call continues. Strange: nothing was fetched.
     """
     excludes = b"".join(_literal(path) + b"\0" for path in pick.without)
-    argv = _argv(host, source, target, pick, names, silence)
+    argv = _argv(host, _sources(host, source, names), target, pick, silence=silence)
 
     def run() -> tuple[int, _Fetch]:
         process = _Fetch(host, names, silence)
@@ -44,20 +44,24 @@ def bring(
     return process.brought(source, code)
 
 
-def _argv(host: Host, source: str, target: Path, pick: Pick, names: Sequence[str], silence: int) -> list[str]:
+def _argv(host: Host, sources: Sequence[str], target: Path, pick: Pick, *, silence: int) -> list[str]:
     argv = ["rsync", "-rlpts", "--chmod=ug-s", f"--timeout={silence}", f"--partial-dir={PARTIAL}"]
     argv += [*COMMON, "--from0", "--exclude-from=-"]
     argv += ["--backup", "--suffix=~"] if pick.backup else []
     argv += ["-m"] if pick.only or pick.files_only else []
     if pick.only:
         argv += ["--include=*/", *(f"--include={glob}" for glob in pick.only), "--exclude=*"]
-    if names:
-        # -R keeps the path after the dot; -ii also lists files that are already up to date.
-        argv += ["-R", "--no-implied-dirs", "-ii"]
-    sources = [f"{source}/./{name}/" for name in names] or [f"{source}/"]
-    if isinstance(host, SshHost):
-        sources = [f"{'' if at else 'host'}:{path}" for at, path in enumerate(sources)]
     return [*argv, *rsync_process.remote_shell(host), *sources, f"{target.absolute()}/"]
+
+
+def _sources(host: Host, source: str, names: Sequence[str]) -> list[str]:
+    """Return the folders to fetch, after the options that they need."""
+    # -R keeps the path after the dot; -ii also lists files that are already up to date.
+    options = ["-R", "--no-implied-dirs", "-ii"] if names else []
+    paths = [f"{source}/./{name}/" for name in names] or [f"{source}/"]
+    if isinstance(host, SshHost):
+        paths = [f"{'' if at else 'host'}:{path}" for at, path in enumerate(paths)]
+    return [*options, *paths]
 
 
 class _Report(rsync_process.Report):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import re
 import select
@@ -53,6 +52,8 @@ def usable() -> bool:
     """Whether this machine has rsync 3.1 or later; the one that macOS ships is too old."""
     if shutil.which("rsync") is None:
         return False
+    if sys.platform == "linux":
+        return True  # an older one would fail as incompatible; it costs a process to ask
     done = subprocess.run(["rsync", "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
     found = re.match(rb"rsync +version v?(\d+)\.(\d+)", done.stdout)
     return found is not None and (int(found[1]), int(found[2])) >= (3, 1)
@@ -139,7 +140,7 @@ class Process:
         if isinstance(self._host, SshHost):
             mark = f"yurt-begin-{os.urandom(8).hex()}"
             *ssh, _command = self._host.argv("")
-            environment["YURT_CLEAN"] = json.dumps([status_write, mark, self._silence, *ssh])
+            environment["YURT_CLEAN"] = clean.SEPARATOR.join([str(status_write), mark, str(self._silence), *ssh])
         with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as given:
             given.write(stdin)
             given.seek(0)

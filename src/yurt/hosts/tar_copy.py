@@ -10,12 +10,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from yurt.errors import RefusedError
 from yurt.hosts import tar, tar_stream
-from yurt.hosts.base import Answer, Host, refusal
+from yurt.hosts.base import Host, refusal
 from yurt.hosts.pour import Source, pour
 from yurt.hosts.rsync_process import PARTIAL, SILENCE
+from yurt.hosts.side import Side
+from yurt.hosts.stream import Stream
 from yurt.hosts.tar_stream import Entry
 from yurt.model.data import Moved
 from yurt.model.files import Progress
@@ -64,6 +67,8 @@ find . ! -type d -exec sh -c '
 """.replace("@PARTIAL@", PARTIAL)
 """Extracts an archive aside and moves what is complete. Arguments: FOLDER, the NAME of the only file or nothing."""
 
+NO_SPACE = "No space left on device"
+
 BATCH, FILES = 256 << 20, 2000
 """How many bytes and files are sent at once: what an interrupted call has to send again."""
 
@@ -92,30 +97,30 @@ def put(host: Host, sources: Sequence[str], target: str, progress: Progress, *, 
     total, done = sum(each.size for each in wanted), 0
     for number, batch in enumerate(_batches(wanted)):
         every = [*(folders if number == 0 else []), *batch]
-        _send(host, base, "", partial(tar_stream.chunks, every), done, total, progress)
+        _send(host, (base, ""), partial(tar_stream.chunks, every), Part(done, total, progress))
         done += sum(each.size for each in batch)
     return Moved(files=len(wanted), size=total, unchanged=len(files) - len(wanted), skipped=skipped, way="tar")
 
 
-def between(source: Host, path: str, target: Host, place: str, progress: Progress, *, folder: bool) -> Moved:
+def between(source: Side, target: Side, progress: Progress, *, folder: bool) -> Moved:
     """Copy a file or the content of a folder from one host to another, through this machine."""
-    base, name = (place, "") if folder else posixpath.split(place)
-    there = listed(target, base, name)
+    base, name = (target.path, "") if folder else posixpath.split(target.path)
+    there = listed(target.host, base, name)
     if folder:
-        found = listed(source, path, "", make=False)
+        found = listed(source.host, source.path, "", make=False)
         wanted = [each for each, facts in found.items() if not facts or there.get(each) != facts]
-        root = path
+        root = source.path
     else:
-        root, only = posixpath.split(path)
+        root, only = posixpath.split(source.path)
         found, wanted = {only: ""}, [only]
     sizes = {each: int(found[each].partition(" ")[0] or 0) for each in wanted}
     total, done = sum(sizes.values()), 0
     for batch in tar.batches([f"./{each}" for each in wanted]):
-        with source.stream(tar.SEND, root, *batch, silence=SILENCE) as stream:
-            _send(target, base, name, lambda _at, part=stream: iter(part), done, total, progress)  # type: ignore[misc]
+        with source.host.stream(tar.SEND, root, *batch, silence=SILENCE) as stream:
+            _send(target.host, (base, name), partial(_all, stream), Part(done, total, progress))
             if stream.code:
                 errors = stream.err.decode(errors="replace").strip()
-                raise refusal(source.name, "some files could not be read", errors)
+                raise refusal(source.host.name, "some files could not be read", errors)
         done += sum(sizes[each[2:]] for each in batch)
     unchanged = len(found) - len(wanted)
     return Moved(files=len(wanted), size=total, unchanged=unchanged, way="tar through this machine")
@@ -161,18 +166,27 @@ def _batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
         yield batch
 
 
-def _send(host: Host, base: str, name: str, source: Source, done: int, total: int, progress: Progress) -> Answer:
-    answer = pour(
-        host,
-        RECEIVE,
-        base,
-        name,
-        source=source,
-        moved=lambda at: progress(min(total, done + at), total),
-    )
+class Part(NamedTuple):
+    """What was sent before, and in total; bytes."""
+
+    done: int
+    total: int
+    progress: Progress
+
+    def moved(self, at: int) -> None:
+        self.progress(min(self.total, self.done + at), self.total)
+
+
+def _send(host: Host, place: tuple[str, str], source: Source, part: Part) -> None:
+    base, name = place
+    answer = pour(host, RECEIVE, base, name, source=source, moved=part.moved)
     if answer.code:
-        raise refusal(host.name, f"cannot write {base}", answer.errors)
-    return answer
+        partly = "Wrote only" in answer.errors  # what tar of GNU prints of a full disk
+        raise refusal(host.name, f"cannot write {base}", f"{answer.errors}\n{NO_SPACE if partly else ''}".strip())
+
+
+def _all(stream: Stream, _at: int) -> Iterator[bytes]:
+    return iter(stream)
 
 
 def without_delete(delete: bool) -> None:

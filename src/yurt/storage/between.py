@@ -6,7 +6,8 @@ import contextlib
 import posixpath
 from pathlib import Path
 
-from yurt.hosts import rsync_between, rsync_process, tar_copy
+from yurt.hosts import rsync_direct, rsync_process, rsync_through, tar_copy
+from yurt.hosts.side import Side
 from yurt.hosts.ssh import SshHost
 from yurt.model.data import Manner, Moved
 from yurt.model.files import Progress
@@ -30,17 +31,17 @@ def copy(source: Spot, target: Spot, manner: Manner, progress: Progress) -> tupl
         return _by_rsync(source, place, manner, progress), place.path
     tar_copy.without_delete(manner.delete)
     folder = transfer.look(source)[0] == "folder"
-    return tar_copy.between(source.host, source.path, place.host, place.path, progress, folder=folder), place.path
+    return tar_copy.between(_side(source), _side(place), progress, folder=folder), place.path
 
 
 def _by_rsync(source: Spot, place: Spot, manner: Manner, progress: Progress) -> Moved:
     same = source.context.name == place.context.name
     address = "" if same else _address(place)
     if same or address:
-        done = rsync_between.direct(source.host, source.path, place.host, place.path, manner, progress, address=address)
+        done = rsync_direct.direct(_side(source), _side(place), manner, progress, address=address)
         if done is not None:
             return done
-    return rsync_between.through(source.host, source.path, place.host, place.path, manner, progress)
+    return rsync_through.through(_side(source), _side(place), manner, progress)
 
 
 def _address(place: Spot) -> str:
@@ -49,3 +50,7 @@ def _address(place: Spot) -> str:
         return place.context.race_address
     host = place.host
     return host.destination.removeprefix("ssh://").partition(":")[0] if isinstance(host, SshHost) else ""
+
+
+def _side(place: Spot) -> Side:
+    return Side(place.host, place.path)

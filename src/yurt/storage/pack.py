@@ -50,7 +50,7 @@ def put(source: Path, target: Spot, progress: Progress, *, checksum: bool) -> tu
     transfer.check([source])
     transfer.check_target(target)
     if not source.is_dir():
-        raise UserError(f"--pack: '{source}' is not a folder", code="usage", hint="copy a file without --pack")
+        raise UserError(f"--pack: '{source}' is not a folder", code="usage", hint="copy a file without `--pack`")
     place = target.below(f"{transfer.named(source)}.tar") if target.inside else target
     try:
         entries, special = tar_stream.walk(str(source.resolve()))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from yurt.errors import NotFoundError, RefusedError, UserError
-from yurt.hosts import rsync_copy, rsync_process, tar, tar_copy
+from yurt.hosts import rsync_copy, rsync_process
 from yurt.model.data import Manner, Moved
 from yurt.model.files import Pick, Progress
 from yurt.storage.contents import missing
@@ -33,13 +33,15 @@ def put(sources: Sequence[Path], target: Spot, manner: Manner, progress: Progres
         place = target.below(named(sources[0])) if target.inside else target
         folder = source.is_dir()
         return _put(place, [f"{source}/" if folder else str(source)], manner, progress, folder=folder), place.path
-    return _put(target, [os.path.abspath(each) for each in sources], manner, progress, folder=True), target.path
+    return _put(target, [str(each.absolute()) for each in sources], manner, progress, folder=True), target.path
 
 
 def _put(place: Spot, sources: Sequence[str], manner: Manner, progress: Progress, *, folder: bool) -> Moved:
     if rsync_process.usable():
         with contextlib.suppress(rsync_process.Strange):
             return rsync_copy.put(place.host, sources, place.path, manner, progress, folder=folder)
+    from yurt.hosts import tar_copy
+
     tar_copy.without_delete(manner.delete)
     return tar_copy.put(place.host, sources, place.path, progress, folder=folder)
 
@@ -54,6 +56,8 @@ def get(source: Spot, target: Path, manner: Manner, progress: Progress) -> Moved
     if has_rsync and rsync_process.usable():
         with contextlib.suppress(rsync_process.Strange):
             return rsync_copy.get(source.host, source.path + "/" * folder, target, manner, progress)
+    from yurt.hosts import tar_copy
+
     tar_copy.without_delete(manner.delete)
     return _get_by_tar(source, target, progress, folder=folder)
 
@@ -68,6 +72,8 @@ def look(place: Spot) -> tuple[str, bool]:
 
 
 def _get_by_tar(source: Spot, target: Path, progress: Progress, *, folder: bool) -> Moved:
+    from yurt.hosts import tar
+
     if folder:
         brought = tar.bring(source.host, source.path, target, Pick(), progress)
         return Moved(
@@ -83,7 +89,8 @@ def _get_by_tar(source: Spot, target: Path, progress: Progress, *, folder: bool)
 
 def named(source: Path) -> str:
     """Return the name of a file or folder of this machine, also of `.`."""
-    return os.path.basename(os.path.abspath(source))
+    name = source.absolute().name
+    return source.resolve().name if name == ".." else name
 
 
 def check(sources: Sequence[Path]) -> None:

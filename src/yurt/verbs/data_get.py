@@ -9,7 +9,7 @@ from yurt.errors import UserError
 from yurt.model.data import Manner
 from yurt.model.progress import Watch, unwatched
 from yurt.storage.spots import must_be_spot
-from yurt.verbs.data_put import Copied, copied, shown
+from yurt.verbs.data_put import DataCopied, copied, shown
 from yurt.verbs.result import Result
 
 
@@ -22,7 +22,7 @@ def get(
     checksum: bool = False,
     delete: bool = False,
     watch: Watch = unwatched,
-) -> Result[Copied]:
+) -> Result[DataCopied]:
     """Copy a file or folder to the path `target`, or into it if it is a folder; by default here, under its own name.
 
     `unpack`: extract an archive into a folder. UnreachableError: what was copied is kept, and a retry continues.

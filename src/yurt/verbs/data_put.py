@@ -18,7 +18,7 @@ MOST = 5
 """How many special files to name."""
 
 
-class Copied(msgspec.Struct, frozen=True, kw_only=True):
+class DataCopied(msgspec.Struct, frozen=True, kw_only=True):
     """A copy of files to, from or between contexts."""
 
     sources: list[str]
@@ -38,7 +38,7 @@ def put(
     checksum: bool = False,
     delete: bool = False,
     watch: Watch = unwatched,
-) -> Result[Copied]:
+) -> Result[DataCopied]:
     """Copy files and folders of this machine, or places of contexts, to a place. What is there already is not sent.
 
     `pack`: as one archive. UnreachableError: what was copied is kept, and a retry continues.
@@ -68,7 +68,7 @@ def put(
     return copied([str(each) for each in sources], f"{place.context.name}:{path}", moved)
 
 
-def _between(sources: Sequence[Spot], place: Spot, manner: Manner, watch: Watch) -> Result[Copied]:
+def _between(sources: Sequence[Spot], place: Spot, manner: Manner, watch: Watch) -> Result[DataCopied]:
     from yurt.storage import between
 
     total, path = Moved(), place.path
@@ -95,7 +95,7 @@ def shown(text: str, watch: Watch) -> Progress:
     return lambda done, total: watch(Event(text, done, total, bytes=True))
 
 
-def copied(sources: Sequence[str], target: str, moved: Moved) -> Result[Copied]:
+def copied(sources: Sequence[str], target: str, moved: Moved) -> Result[DataCopied]:
     """Return the result of a copy, with its warnings."""
     warnings = []
     if moved.way.startswith("tar"):
@@ -105,4 +105,4 @@ def copied(sources: Sequence[str], target: str, moved: Moved) -> Result[Copied]:
         warnings.append(f"special files were not copied: {names}")
     if moved.vanished:
         warnings.append("some files changed or vanished during the transfer; run the command again to copy them")
-    return Result(kind="data-copied", data=Copied(sources=list(sources), target=target, done=moved), warnings=warnings)
+    return Result(kind="data-copied", data=DataCopied(sources=list(sources), target=target, done=moved), warnings=warnings)

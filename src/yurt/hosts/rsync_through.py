@@ -1,16 +1,13 @@
-"""Copies files between two hosts with rsync, without a copy on this machine.
+"""Copies files between two hosts with rsync through this machine, which only connects them.
 
-`direct`: rsync on the first host reaches the second one by ssh. `through`: rsync on the first host gets a remote shell
-that only copies bytes between rsync and the ssh session of this machine, which connects it to an rsync server that it
-starts on the second host. The words of the server command come from the first host and are checked: never run as they
-are.
+rsync on the first host gets a remote shell that only copies bytes between rsync and the ssh session of this machine.
+The session is connected to an rsync server on the second host. The words of its command come from the first host and
+are checked: never run as they are.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import posixpath
 import re
 import select
 import shlex
@@ -18,10 +15,11 @@ import subprocess
 import time
 from collections.abc import Sequence
 
-from yurt.errors import NotFoundError, RefusedError, UnreachableError, YurtError
+from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import rsync_copy, rsync_process
-from yurt.hosts.base import TIMEOUT, Host, refusal
+from yurt.hosts.base import TIMEOUT, refusal
 from yurt.hosts.rsync_process import LOST, PARTIAL, SILENCE, VANISHED, Report, Strange
+from yurt.hosts.side import SOURCE, Side
 from yurt.model.data import Manner, Moved
 from yurt.model.files import Progress
 
@@ -30,14 +28,6 @@ TARGET = "yurt-target"
 
 LINE = 4096
 """Maximum bytes of the line with the words of the server command."""
-
-SOURCE = (
-    "s=$1; shift; LC_ALL=C; export LC_ALL; "
-    'if [ -d "$s" ]; then kind=folder s=$s/; elif [ -e "$s" ] || [ -L "$s" ]; then kind=file; '
-    'else echo "yurt: not-there" >&2; exit 3; fi; '
-    'command -v rsync > /dev/null 2>&1 || { echo "yurt: no-rsync" >&2; exit 3; }; '
-)
-"""Checks a source and finds out whether it is a folder."""
 
 SEND = "exec 3<&0 4>&1 0< /dev/null 1>&2; " + SOURCE + 'export kind YURT_PIPE; exec "$@" "$s" yurt:' + TARGET
 
@@ -91,7 +81,7 @@ def _options(words: Sequence[str], manner: Manner) -> list[str] | None:
     return [first, *rest]
 
 
-def through(source: Host, path: str, target: Host, place: str, manner: Manner, progress: Progress) -> Moved:
+def through(source: Side, target: Side, manner: Manner, progress: Progress) -> Moved:
     """Copy a file or the content of a folder between two hosts through this machine, which only connects them.
 
     UnreachableError: the target keeps what it has, and the next call continues. Strange: one side has no rsync.
@@ -102,94 +92,16 @@ def through(source: Host, path: str, target: Host, place: str, manner: Manner, p
     words = ["-rlpt" if word == "-rlpts" else word for word in words]
     words += ["--no-s", "--blocking-io", "-e", shell]
     sending = f"YURT_PIPE={shlex.quote(PIPE.replace('MARK', mark))}; " + SEND
-    first = rsync_copy.command(sending, path, *words)
-    with source.session(time.monotonic() + TIMEOUT), target.session(time.monotonic() + TIMEOUT):
-        return _Relay(source, path, target, place, manner, mark).run(first, progress)
-
-
-TOKEN = 'mkdir -p -- "$1" && umask 077 && printf %s "$3" > "$1/$2"'
-
-DIRECT = (
-    SOURCE
-    + """
-target=$1 address=$2 file=$3 token=$4 receive=$5
-shift 5
-[ "$kind" = file ] || end=/
-shell='ssh -o BatchMode=yes -o ConnectTimeout=3'
-if [ -z "$address" ]; then
-  sh -c "$receive" yurt "$target" "$kind" || exit 3
-  exec "$@" "$s" "$target$end"
-fi
-[ "$($shell "$address" "cat $file" 2> /dev/null < /dev/null)" = "$token" ] || exit 46
-exec "$@" -e "$shell" "--rsync-path=$receive $kind" "$s" "$address:$target$end"
-"""
-)
-"""Copies to another host, if ssh reaches it without a prompt and it is the right one: it has the file with the token.
-
-Without an address: on the same host."""
-
-NOT_REACHED = 46
-
-
-def direct(
-    source: Host, path: str, target: Host, place: str, manner: Manner, progress: Progress, *, address: str
-) -> Moved | None:
-    """Copy between two hosts with rsync on the first one; None if it does not reach the other as `address`.
-
-    An empty address: both are the same host. UnreachableError: a retry continues. Strange: one side has no rsync.
-    """
-    token, folder = os.urandom(16).hex(), posixpath.dirname(place) or "/"
-    file = f".yurt-{token[:8]}"
-    receive = rsync_copy.RECEIVE
-    if address:
-        receive = rsync_copy.command(receive + 'exec rsync "$@"', place)
-        made = target.run(TOKEN, folder, file, token)
-        if made.code:
-            raise refusal(target.name, f"cannot make the folder of '{place}'", made.errors)
-    try:
-        words = [place, address, shlex.quote(f"{folder}/{file}"), token, receive, *rsync_copy.options(manner)]
-        return _direct(source, path, target, place, words, progress, same=not address)
-    finally:
-        if address:
-            with contextlib.suppress(YurtError):
-                target.run('rm -f -- "$1"', f"{folder}/{file}")
-
-
-def _direct(
-    source: Host, path: str, target: Host, place: str, words: Sequence[str], progress: Progress, *, same: bool
-) -> Moved | None:
-    report, held = Report(), b""
-    with source.stream(DIRECT, path, *words, silence=SILENCE + 30) as stream:
-        for chunk in stream:
-            *lines, held = re.split(rb"[\r\n]+", held + chunk)
-            for line in lines:
-                report.read(line.decode(errors="replace"), progress)
-        code, errors = stream.code or 0, stream.err.decode(errors="replace")
-    if code in (0, VANISHED):
-        return rsync_copy.moved(report, code, "rsync" if same else "rsync, directly")
-    if "yurt: not-there" in errors:
-        raise not_there(source, path)
-    if "yurt: no-rsync" in errors:
-        raise Strange
-    known = rsync_copy.refused(target, place, errors)
-    if known is not None:
-        raise known
-    full = rsync_process.no_space(errors)
-    if full:
-        raise refusal(target.name, f"cannot write {place}", full)
-    if not same and not report.files:
-        return None  # such as a login that prints something
-    if code in LOST:
-        raise rsync_process.interrupted(target.name, "copied")
-    raise refusal(source.name, "some files could not be copied", rsync_process.first_error(errors, code))
+    first = rsync_copy.command(sending, source.path, *words)
+    with source.host.session(time.monotonic() + TIMEOUT), target.host.session(time.monotonic() + TIMEOUT):
+        return _Relay(source, target, manner, mark).run(first, progress)
 
 
 class _Relay:
     """Two ssh processes, connected by pipes."""
 
-    def __init__(self, source: Host, path: str, target: Host, place: str, manner: Manner, mark: str) -> None:
-        self._path = path
-        self._source, self._target, self._place, self._manner, self._mark = source, target, place, manner, mark
+    def __init__(self, source: Side, target: Side, manner: Manner, mark: str) -> None:
+        self._source, self._target, self._manner, self._mark = source, target, manner, mark
         self._report = Report()
         self._errors: dict[int, list[str]] = {0: [], 1: []}
 
@@ -200,7 +112,7 @@ class _Relay:
         descriptors = [out_read, back_write]
         try:
             try:
-                processes.append(_started(self._source.argv(first), back_read, out_write))
+                processes.append(_started(self._source.host.argv(first), back_read, out_write))
             finally:
                 os.close(back_read)
                 os.close(out_write)
@@ -209,10 +121,10 @@ class _Relay:
                 self._watch(processes, progress)
                 raise self._problem(processes)
             folder, options = server_words(line, self._mark, self._manner)
-            words = ["--server", *options, ".", self._place + ("/" if folder else "")]
+            words = ["--server", *options, ".", self._target.path + ("/" if folder else "")]
             serve = rsync_copy.RECEIVE + SERVE.replace("MARK", self._mark)
-            second = rsync_copy.command(serve, self._place, "folder" if folder else "file", *words)
-            processes.append(_started(self._target.argv(second), out_read, back_write))
+            second = rsync_copy.command(serve, self._target.path, "folder" if folder else "file", *words)
+            processes.append(_started(self._target.host.argv(second), out_read, back_write))
             while descriptors:
                 os.close(descriptors.pop())
             self._watch(processes, progress)
@@ -240,7 +152,7 @@ class _Relay:
             else:
                 line = b""
         raise UnreachableError(
-            f"{self._source.name}: rsync did not start in time", code="timed-out", hint="run the command again"
+            f"{self._source.host.name}: rsync did not start in time", code="timed-out", hint="run the command again"
         )
 
     def _watch(self, processes: Sequence[subprocess.Popen[bytes]], progress: Progress) -> None:
@@ -275,27 +187,23 @@ class _Relay:
     def _problem(self, processes: Sequence[subprocess.Popen[bytes]]) -> YurtError:
         source, target = ("\n".join(self._errors[number]) for number in (0, 1))
         if "yurt: not-there" in source:
-            return not_there(self._source, self._path)
+            return self._source.missing()
         if "yurt: no-rsync" in source or "yurt: no-rsync" in target:
             raise Strange
-        known = rsync_copy.refused(self._target, self._place, target)
+        known = rsync_copy.refused(self._target.host, self._target.path, target)
         if known is not None:
             return known
         full = rsync_process.no_space(f"{source}\n{target}")
         if full:
-            return refusal(self._target.name, f"cannot write {self._place}", full)
+            return refusal(self._target.host.name, f"cannot write {self._target.path}", full)
         codes = [each.returncode for each in processes]
         if any(code == 255 or code < 0 for code in codes) or codes[0] in LOST:
             if len(processes) == 1:
-                return self._source.lost(255, source.encode(), begun=False)
+                return self._source.host.lost(255, source.encode(), begun=False)
             lost = self._target if codes[1] == 255 else self._source
-            return rsync_process.interrupted(lost.name, "copied")
+            return rsync_process.interrupted(lost.host.name, "copied")
         why = rsync_process.first_error(f"{source}\n{target}", codes[0] or 0)
-        return refusal(self._source.name, "some files could not be copied", why)
-
-
-def not_there(host: Host, path: str) -> NotFoundError:
-    return NotFoundError(f"{host.name}:{path} does not exist", code="not-found")
+        return refusal(self._source.host.name, "some files could not be copied", why)
 
 
 def _started(argv: Sequence[str], stdin: int, stdout: int) -> subprocess.Popen[bytes]:
