@@ -97,7 +97,8 @@ def test_files_and_names(here: User, tmp_path: Path, way: str) -> None:
     assert done.out == "downloaded 1 file, 5 B; name.csv\n" and (here.project / "name.csv").read_text() == "a.csv"
     assert here("data", "get", "data:new/name.csv", **path).out == "1 file unchanged; name.csv\n"
     (here.project / "folder").mkdir()
-    assert here("data", "get", "data:new/name.csv", "folder", **path).code == 0
+    assert here("data", "get", "data:new/name.csv", "folder", **path).code == 5, "the slash is missing"
+    assert here("data", "get", "data:new/name.csv", "folder/", **path).code == 0
     assert (here.project / "folder" / "name.csv").exists()
 
 
@@ -112,7 +113,7 @@ def test_checksum_and_delete(here: User, tmp_path: Path) -> None:
     os.utime(source / "a", ns=(before, before))
     (source / "b").unlink()
     assert here.quick("data", "put", "s", "data:s").out.startswith("1 file unchanged")
-    assert here.quick("data", "put", "--checksum", "s", "data:s").out.startswith("uploaded 1 file, 3 B; data") is False
+    assert here.quick("data", "put", "--checksum", "s", "data:s").out.startswith("uploaded 1 file, 3 B; here:")
     assert (tmp_path / "store" / "s" / "a").read_text() == "two" and (tmp_path / "store" / "s" / "b").exists()
     assert "1 deleted" in here.quick("data", "put", "--delete", "s", "data:s").out
     assert not (tmp_path / "store" / "s" / "b").exists()

@@ -24,8 +24,8 @@ EXAMPLES = [
 def get(place: str, target: str, *, unpack: bool, checksum: bool, delete: bool) -> int:
     """Copy a file or folder of a context to this machine.
 
-    It gets the name TARGET, or its own name in the folder TARGET if that exists or ends with a slash; by default its
-    own name in the current folder. The content of a folder is merged into a folder that exists.
+    It gets the name TARGET, or its own name in the folder TARGET if that ends with a slash; by default its own name in
+    the current folder. The content of a folder is merged into a folder that exists.
     """
     from yurt.cli.progress import watching
     from yurt.verbs import data_get as verbs

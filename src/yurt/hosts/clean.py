@@ -1,8 +1,8 @@
 """A remote shell for rsync: ssh, without the login's output before the command. Started as a script.
 
 It copies both directions itself, because rsync's descriptors are non-blocking and ssh passes its own to a master; every
-wait has a timeout. $YURT_CLEAN contains, one after another with SEPARATOR between them: the descriptor for status bytes,
-the marker, the timeout in seconds, the words of the ssh command. Every transfer waits until it has started, so it
+wait has a timeout. $YURT_CLEAN contains, with SEPARATOR between them: the descriptor for status bytes, the
+marker, the timeout in seconds, the words of the ssh command. Every transfer waits until it has started, so it
 imports little: no subprocess, json or contextlib.
 """
 
@@ -181,7 +181,7 @@ def _report(status: int, sign: bytes) -> None:
     try:
         os.write(status, sign)
     except OSError:
-        pass
+        return
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import rsync_copy, rsync_process
 from yurt.hosts.base import TIMEOUT, refusal
-from yurt.hosts.rsync_process import LOST, PARTIAL, SILENCE, VANISHED, Report, Strange
+from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Report, Strange
 from yurt.hosts.side import SOURCE, Side
 from yurt.model.data import Manner, Moved
 from yurt.model.files import Progress
@@ -197,6 +197,8 @@ class _Relay:
         if full:
             return refusal(self._target.host.name, f"cannot write {self._target.path}", full)
         codes = [each.returncode for each in processes]
+        if not self._report.files and any(code in INCOMPATIBLE for code in codes):
+            raise Strange
         if any(code == 255 or code < 0 for code in codes) or codes[0] in LOST:
             if len(processes) == 1:
                 return self._source.host.lost(255, source.encode(), begun=False)

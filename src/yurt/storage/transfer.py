@@ -52,7 +52,11 @@ def get(source: Spot, target: Path, manner: Manner, progress: Progress) -> Moved
     folder = found == "folder"
     make(target if folder else target.parent)
     if not folder and target.is_dir():
-        raise RefusedError(f"'{target}' is a folder, not a file", code="cannot-write", hint="name another target")
+        raise RefusedError(
+            f"'{target}' is a folder, not a file",
+            code="cannot-write",
+            hint=f"add a slash to copy into it: `{target.name}/`",
+        )
     if has_rsync and rsync_process.usable():
         with contextlib.suppress(rsync_process.Strange):
             return rsync_copy.get(source.host, source.path + "/" * folder, target, manner, progress)

@@ -23,9 +23,10 @@ def get(
     delete: bool = False,
     watch: Watch = unwatched,
 ) -> Result[DataCopied]:
-    """Copy a file or folder to the path `target`, or into it if it is a folder; by default here, under its own name.
+    """Copy a file or folder to the path `target`, or into it if it ends with a slash; by default here.
 
-    `unpack`: extract an archive into a folder. UnreachableError: what was copied is kept, and a retry continues.
+    So the same command continues a copy that was interrupted. `unpack`: extract an archive into a folder.
+    UnreachableError: what was copied is kept.
     """
     from yurt.storage import pack, transfer
 
@@ -38,7 +39,7 @@ def get(
     if not name and not target:
         raise UserError(f"'{place}' has no name", code="usage", hint="name the folder of this machine to copy it to")
     folder = Path(target or ".").expanduser()
-    inside = not target or target.endswith("/") or (folder.is_dir() and name != "" and not unpack)
+    inside = not target or target.endswith("/") or folder.name in ("", "..")
     path = folder / name if inside else folder
     progress = shown("downloading", watch)
     if unpack:

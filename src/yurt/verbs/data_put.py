@@ -105,4 +105,5 @@ def copied(sources: Sequence[str], target: str, moved: Moved) -> Result[DataCopi
         warnings.append(f"special files were not copied: {names}")
     if moved.vanished:
         warnings.append("some files changed or vanished during the transfer; run the command again to copy them")
-    return Result(kind="data-copied", data=DataCopied(sources=list(sources), target=target, done=moved), warnings=warnings)
+    data = DataCopied(sources=list(sources), target=target, done=moved)
+    return Result(kind="data-copied", data=data, warnings=warnings)
