@@ -19,26 +19,34 @@ from yurt.model.files import Progress
 
 TOKEN = 'mkdir -p -- "$1" && umask 077 && printf %s "$3" > "$1/$2"'
 
+PIPE = """\
+shift
+$shell "$address" "echo; echo $token; exec $*" | {
+  while IFS= read -r line; do case $line in "$token") break ;; esac; done
+  exec cat
+}
+"""
+"""A remote shell for rsync: ssh, without what the other login prints before the command."""
+
 DIRECT = (
     SOURCE
-    + """
-target=$1 address=$2 file=$3 token=$4 receive=$5
-shift 5
+    + r"""
+target=$1 address=$2 file=$3 token=$4 receive=$5 YURT_PIPE=$6
+shift 6
 [ "$kind" = file ] || end=/
-shell='ssh -o BatchMode=yes -o ConnectTimeout=3'
 if [ -z "$address" ]; then
   sh -c "$receive" yurt "$target" "$kind" || exit 3
   exec "$@" "$s" "$target$end"
 fi
-[ "$($shell "$address" "cat $file" 2> /dev/null < /dev/null)" = "$token" ] || exit 46
-exec "$@" -e "$shell" "--rsync-path=$receive $kind" "$s" "$address:$target$end"
+shell='ssh -o BatchMode=yes -o ConnectTimeout=3'
+case $($shell "$address" "cat $file" 2> /dev/null < /dev/null) in *"$token") ;; *) exit 46 ;; esac
+export shell address token YURT_PIPE
+exec "$@" --blocking-io -e "sh -c 'eval \"\$YURT_PIPE\"' yurt" "--rsync-path=$receive $kind" "$s" "yurt:$target$end"
 """
 )
 """Copies to another host, if ssh reaches it without a prompt and it is the right one: it has the file with the token.
 
 Without an address: on the same host."""
-
-NOT_REACHED = 46
 
 
 def direct(source: Side, target: Side, manner: Manner, progress: Progress, *, address: str) -> Moved | None:
@@ -55,7 +63,8 @@ def direct(source: Side, target: Side, manner: Manner, progress: Progress, *, ad
         if made.code:
             raise refusal(target.host.name, f"cannot make the folder of '{target.path}'", made.errors)
     try:
-        words = [target.path, address, shlex.quote(f"{folder}/{file}"), token, receive, *rsync_copy.options(manner)]
+        words = [target.path, address, shlex.quote(f"{folder}/{file}"), token, receive, PIPE]
+        words += rsync_copy.options(manner)
         return _direct(source, target, words, progress, same=not address)
     finally:
         if address:
