@@ -39,7 +39,7 @@ def empty(laptop: Laptop, lab: Lab) -> Iterator[None]:
     """The folder `data` of both clusters is removed afterwards."""
     yield
     for cluster in ("alpha", "beta"):
-        Ssh(lab)(cluster, "rm -rf $PROJECT/data $SCRATCH/data /lustre/project/alice/data")
+        Ssh(lab)(cluster, "rm -rf /lustre/project/alice/data /lustre/scratch/alice/data")
 
 
 @contextmanager

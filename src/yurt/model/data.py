@@ -31,16 +31,3 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     """Whether files disappeared or changed during the transfer."""
     way: str = "rsync"
     """rsync, or tar if one side has no rsync; between two contexts also how they were connected."""
-
-
-class There(msgspec.Struct, frozen=True, kw_only=True):
-    """What is at a path of a host."""
-
-    kind: str
-    """folder, file, link, other; empty if there is nothing."""
-    size: int = 0
-    """Bytes of all files."""
-    files: int = 0
-    """Number of files and links."""
-    modified: float = 0
-    """When it was modified; a folder: when something in it was."""
