@@ -10,7 +10,7 @@ from pathlib import Path
 from yurt.errors import YurtError, here_is_full
 from yurt.hosts import rsync_process
 from yurt.hosts.base import Host, refusal
-from yurt.hosts.rsync_process import COMMON, INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Process, Strange
+from yurt.hosts.rsync_process import EACH, INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Process, Strange
 from yurt.hosts.ssh import SshHost
 from yurt.model.files import Brought, Pick, Progress
 
@@ -46,7 +46,7 @@ def bring(
 
 def _argv(host: Host, sources: Sequence[str], target: Path, pick: Pick, *, silence: int) -> list[str]:
     argv = ["rsync", "-rlpts", "--chmod=ug-s", f"--timeout={silence}", f"--partial-dir={PARTIAL}"]
-    argv += [*COMMON, "--from0", "--exclude-from=-"]
+    argv += [*EACH, "--from0", "--exclude-from=-"]
     argv += ["--backup", "--suffix=~"] if pick.backup else []
     argv += ["-m"] if pick.only or pick.files_only else []
     if pick.only:

@@ -12,7 +12,7 @@ from pathlib import Path
 from yurt.errors import RefusedError, YurtError, here_is_full
 from yurt.hosts import rsync_process
 from yurt.hosts.base import Host, refusal
-from yurt.hosts.rsync_process import COMMON, INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Process, Report, Strange
+from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, TOTALS, VANISHED, Process, Report, Strange
 from yurt.hosts.ssh import SshHost
 from yurt.model.data import Manner, Moved
 from yurt.model.files import Progress
@@ -62,7 +62,7 @@ def get(host: Host, source: str, target: Path, manner: Manner, progress: Progres
 
 def options(manner: Manner, *, silence: int = SILENCE) -> list[str]:
     """Return rsync and its options."""
-    argv = ["rsync", "-rlpts", "--chmod=ug-s", f"--timeout={silence}", f"--partial-dir={PARTIAL}", *COMMON]
+    argv = ["rsync", "-rlpts", "--chmod=ug-s", f"--timeout={silence}", f"--partial-dir={PARTIAL}", *TOTALS]
     return argv + ["--checksum"] * manner.checksum + ["--delete"] * manner.delete
 
 

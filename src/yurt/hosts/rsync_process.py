@@ -39,8 +39,11 @@ LOST = (10, 12, 14, 20, 30, 35, 255)
 INCOMPATIBLE = (1, 2, 4, 5, 126, 127)
 """rsync exit codes: the two rsync programs are incompatible, or one is missing."""
 
-COMMON = ["--no-human-readable", "--info=progress2,stats2", "--out-format=yurt %i %l %n", "--outbuf=L"]
-"""Options that make rsync print what `Report` reads."""
+TOTALS = ["--no-human-readable", "--info=progress2,stats2"]
+"""Options that make rsync print what `Report` reads: progress and totals."""
+
+EACH = [*TOTALS, "--out-format=yurt %i %l %n", "--outbuf=L"]
+"""Options that make it also print each file at once, which takes time for many small files."""
 
 
 class Strange(Exception):
@@ -84,6 +87,7 @@ class Report:
         self.skipped: list[str] = []
         """Special files, such as sockets, which are not copied."""
         self._total = Total()
+        self._each = False
 
     def read(self, line: str, progress: Progress) -> bool:
         """Read a line; return whether it is one of those that every transfer prints."""
@@ -91,12 +95,12 @@ class Report:
         if now is not None:
             progress(int(now[1]), self._total.after(int(now[1]), int(now[2])))
         elif item := re.match(r"yurt (.)([fL].{9}) (\d+) ([^/]*)", line):
-            sent = item[1] in "<>c"
+            sent, self._each = item[1] in "<>c", True
             self.replaced += sent and not item[2].endswith("+++++++++")
             self.files += sent
             self.count(sent=sent, size=int(item[3]), name=item[4])
-        elif line.startswith("yurt *deleting"):
-            self.deleted += 1
+        elif found := re.match(r"Number of (deleted|created|regular) files(?: transferred)?: (\d+)(.*)", line):
+            self._add(found[1], int(found[2]), found[3])
         elif found := re.match(r'skipping non-regular file "(.*)"$', line):
             self.skipped.append(found[1])
         elif line.startswith("Number of files: "):
@@ -106,6 +110,15 @@ class Report:
         else:
             return line.startswith("yurt ")
         return True
+
+    def _add(self, what: str, number: int, kinds: str) -> None:
+        """Note a total."""
+        if what == "deleted":
+            self.deleted = number
+        elif what == "regular" and not self._each:
+            self.files += number
+        elif what == "created" and not self._each:
+            self.files += sum(int(each) for each in re.findall(r"link: (\d+)", kinds))
 
     def count(self, *, sent: bool, size: int, name: str) -> None:
         """Note a file; `name` is the first part of its path."""

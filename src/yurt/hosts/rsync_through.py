@@ -88,8 +88,7 @@ def through(source: Side, target: Side, manner: Manner, progress: Progress) -> M
     """
     mark = f"yurt-begin-{os.urandom(8).hex()}"
     shell = "sh -c 'eval \"$YURT_PIPE\"' yurt"
-    words = [word for word in rsync_copy.options(manner) if not word.startswith("--outbuf")]
-    words = ["-rlpt" if word == "-rlpts" else word for word in words]
+    words = ["-rlpt" if word == "-rlpts" else word for word in rsync_copy.options(manner)]
     words += ["--no-s", "--blocking-io", "-e", shell]
     sending = f"YURT_PIPE={shlex.quote(PIPE.replace('MARK', mark))}; " + SEND
     first = rsync_copy.command(sending, source.path, *words)
