@@ -72,7 +72,7 @@ def spot(text: str, context: str, *, watch: Watch = unwatched) -> Spot | None:
     place = contexts.site(named.context or contexts.current_name(context))
     facts = facts_if_probed(place, watch=watch)
     found = Spot(place, facts, path_of(place, facts, named), named.inside)
-    connect.check_responds(place, connect.backend(place))
+    connect.check_responds(place, found.host)
     return found
 
 

@@ -43,9 +43,6 @@ def put(
 
     `pack`: as one archive. UnreachableError: what was copied is kept, and a retry continues.
     """
-    from yurt.storage import pack as archives
-    from yurt.storage import transfer
-
     place = must_be_spot(target, context, watch=watch)
     manner = Manner(checksum=checksum, delete=delete)
     places = [spot(each, context, watch=watch) for each in sources]
@@ -62,8 +59,12 @@ def put(
         return _between(known, place, manner, watch)
     progress = shown("uploading", watch)
     if pack:
+        from yurt.storage import pack as archives
+
         moved, path = archives.put(Path(sources[0]), place, progress, checksum=checksum)
     else:
+        from yurt.storage import transfer
+
         moved, path = transfer.put([Path(each) for each in sources], place, manner, progress)
     return copied([str(each) for each in sources], f"{place.context.name}:{path}", moved)
 
