@@ -24,6 +24,7 @@ BENCHMARKS = (
     "race",
     "watch",
     "serve",
+    "data",
 )
 
 

@@ -48,6 +48,8 @@ ALLOWED = {
     ("homesync/sure.sh", "find -printf"): "elsewhere, contents are always compared: tests/homesync/test_doubts.py",
     ("homesync/survey.sh", "a program of Linux"): "timeout: without it, there is no limit",
     ("hosts/tar.py", "find -printf"): TESTED,
+    ("hosts/tar_copy.py", "find -printf"): "elsewhere, a function of not_gnu.sh; else a file is sent again",
+    ("storage/look.sh", "find -printf"): "elsewhere, a function of not_gnu.sh",
     ("hosts/tar.py", "tar --null"): TESTED,
     ("node/backup/attributes.py", "Linux call"): "elsewhere, attributes of folders are not saved",
     ("homesync/side.sh", "a program of Linux"): "only on login hosts; on this machine, yurt holds the lock",

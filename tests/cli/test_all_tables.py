@@ -35,7 +35,7 @@ TABLES = {
 
 ELSEWHERE = {
     *("yurt metrics", "yurt lab status", "yurt env list", "yurt prune", "yurt cluster", "yurt doctor"),
-    *("yurt dev status", "yurt dev backups", "yurt serve list", "yurt storage"),
+    *("yurt dev status", "yurt dev backups", "yurt serve list", "yurt storage", "yurt data ls"),
     *("yurt home conflicts", "yurt home backups", "yurt home status"),
 }
 """Verbs whose table needs a site, a lab or a built environment: see test_narrow_tables and their own tests."""
@@ -58,6 +58,7 @@ WITHOUT = {
         *(f"dev {each}" for each in ("up", "ssh", "code", "connect", "backup", "restore", "extend", "down")),
         *(f"serve {each}" for each in ("jupyter", "tensorboard", "mlflow", "run", "open", "stop")),
         *("home restore", "home install", "home sync", "home profile"),
+        *("data put", "data get", "data rm"),
     ]
 }
 """Verbs that print sentences; `context probe` prints what `cluster` prints."""

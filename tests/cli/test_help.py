@@ -85,6 +85,7 @@ def test_context_is_listed_only_where_it_has_a_meaning() -> None:
     context = {f"yurt context{name}" for name in ("", " show", " edit", " probe")}
     env = {f"yurt env{name}" for name in ("", " build", " list", " show", " remove")}
     dev = {"yurt dev", "yurt dev up"}
+    data = {f"yurt data{name}" for name in ("", " put", " get", " ls", " rm")}
     serve = {f"yurt serve{name}" for name in ("", " jupyter", " tensorboard", " mlflow", " run")}
     assert chooses == {
         "yurt",
@@ -95,6 +96,7 @@ def test_context_is_listed_only_where_it_has_a_meaning() -> None:
         "yurt login",
         *context,
         *env,
+        *data,
         *dev,
         *serve,
     }

@@ -120,6 +120,27 @@ def test_an_ignored_file_that_the_command_names(user: User) -> None:
     assert warnings(user, "train.py", "--out", "data") == []
 
 
+def test_ignored_data_that_the_command_names(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large file, or a folder, is offered as `yurt data put`; on this machine it is there already."""
+    (user.project / "sets").mkdir()
+    (user.project / "sets" / "small").write_text("1\n")
+    with (user.project / "sets" / "it's large").open("wb") as file:
+        file.truncate(20_000_000)
+    (user.project / ".gitignore").write_text("sets/\n")
+    (user.home / "config").mkdir()
+    (user.home / "config" / "contexts.yaml").write_text(CONTEXTS)
+    monkeypatch.setenv("YURT_CONFIG_HOME", str(user.home / "config"))
+    kept.save(NOWHERE, msgspec.structs.replace(FACTS, probed_at=time.time()))
+    (folder,) = warnings(user, "--context", "big", "train.py", "sets")
+    assert "`yurt data put sets big:scratch:sets`" in folder and "`--include 'sets/**'`" in folder
+    (large,) = warnings(user, "--context", "big", "train.py", "sets/it's large")
+    assert """`yurt data put 'sets/it'"'"'s large' 'big:scratch:it'"'"'s large'`""" in large
+    (small,) = warnings(user, "--context", "big", "train.py", "sets/small")
+    assert "yurt data" not in small
+    (here,) = warnings(user, "train.py", "sets")
+    assert "yurt data" not in here
+
+
 def test_an_ignored_script(user: User) -> None:
     (user.project / ".yurtignore").write_text("train.py\n")
     assert warnings(user, "train.py") == [

@@ -22,6 +22,9 @@ from yurt.verbs.agent_process import AgentStatus
 from yurt.verbs.cancel import Cancelled
 from yurt.verbs.cluster import Cluster
 from yurt.verbs.context_add import Added
+from yurt.verbs.data_ls import DataListed
+from yurt.verbs.data_put import DataCopied
+from yurt.verbs.data_rm import DataRemoved
 from yurt.verbs.dev_backup import BackedUp
 from yurt.verbs.dev_backups import BackupList
 from yurt.verbs.dev_down import Down
@@ -67,6 +70,9 @@ KINDS: dict[str, tuple[str, Any]] = {
     "service": ("yurt serve", Service),
     "storage": ("yurt storage", list[ContextStorage]),
     "why": ("yurt why", Explanation),
+    "data-copied": ("yurt data put, yurt data get", DataCopied),
+    "data-listed": ("yurt data ls", DataListed),
+    "data-removed": ("yurt data rm", DataRemoved),
     "services": ("yurt serve list", list[Service]),
     "run-shown": ("yurt show", Shown),
     "sweep-shown": ("yurt show SWEEP", SweepShown),

@@ -1,19 +1,22 @@
 """A remote shell for rsync: ssh, without the login's output before the command. Started as a script.
 
 It copies both directions itself, because rsync's descriptors are non-blocking and ssh passes its own to a master; every
-wait has a timeout. $YURT_CLEAN is JSON: the descriptor for status bytes, the marker, the timeout in seconds, the ssh
-command line.
+wait has a timeout. $YURT_CLEAN contains, with SEPARATOR between them: the descriptor for status bytes, the
+marker, the timeout in seconds, the words of the ssh command. Every transfer waits until it has started, so it
+imports little: no subprocess, json or contextlib.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import select
-import subprocess
 import sys
 import time
+
+SEPARATOR = "\x1f"
+
+KILL, PIPE = 9, 13
+"""Signals; the module signal takes as long to import as all others together."""
 
 CHUNK = 1 << 18
 BEGUN, ALIVE, NO_OUTPUT = b"b", b".", b"!"
@@ -30,19 +33,54 @@ LOST = 255
 
 
 def main(arguments: list[str]) -> int:
-    status, mark, silence, *ssh = json.loads(os.environ.pop("YURT_CLEAN"))
+    status, mark, silence, *ssh = os.environ.pop("YURT_CLEAN").split(SEPARATOR)
     command = f"printf %s {mark}; exec {' '.join(arguments[1:])}".replace("'", "'\\''")
-    process = subprocess.Popen([*ssh, f"sh -c '{command}'"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    process = _Process([*ssh, f"sh -c '{command}'"])
     try:
         had_output = _relay(process, mark.encode(), int(status), float(silence))
-        code = process.wait(timeout=GRACE)
+        code = process.wait(GRACE)
         if not had_output and code not in (0, LOST):
             _report(int(status), NO_OUTPUT)
         return code
-    except (subprocess.TimeoutExpired, OSError):
+    except OSError:
         return LOST
     finally:
         process.kill()
+
+
+class _Process:
+    """ssh, with pipes to its standard input and output."""
+
+    def __init__(self, argv: list[str]) -> None:
+        theirs_in, self.stdin = os.pipe()
+        self.stdout, theirs_out = os.pipe()
+        moves = [(os.POSIX_SPAWN_DUP2, theirs_in, 0), (os.POSIX_SPAWN_DUP2, theirs_out, 1)]
+        self._pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=moves, setsigdef=[PIPE])
+        self._code: int | None = None
+        os.close(theirs_in)
+        os.close(theirs_out)
+
+    def close_stdin(self) -> None:
+        if self.stdin >= 0:
+            os.close(self.stdin)
+            self.stdin = -1
+
+    def wait(self, seconds: float) -> int:
+        """Return the exit code. TimeoutError if it does not exit in time."""
+        deadline = time.monotonic() + seconds
+        while self._code is None:
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            if pid:
+                self._code = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > deadline:
+                raise TimeoutError
+            else:
+                time.sleep(0.001)
+        return self._code
+
+    def kill(self) -> None:
+        if self._code is None:
+            os.kill(self._pid, KILL)
 
 
 class _Flow:
@@ -71,10 +109,9 @@ class _Flow:
         return 0
 
 
-def _relay(process: subprocess.Popen[bytes], mark: bytes, status: int, silence: float) -> bool:
+def _relay(process: _Process, mark: bytes, status: int, silence: float) -> bool:
     """Copy until the remote side closes; return whether the command wrote anything. TimeoutError without traffic."""
-    assert process.stdin is not None and process.stdout is not None
-    up, down = _Flow(0, process.stdin.fileno()), _Flow(process.stdout.fileno(), 1)
+    up, down = _Flow(0, process.stdin), _Flow(process.stdout, 1)
     noise: bytes | None = b""  # None once the command has started
     open_sink, had_output = True, False
     moved = reported = time.monotonic()
@@ -103,7 +140,7 @@ def _relay(process: subprocess.Popen[bytes], mark: bytes, status: int, silence: 
         except OSError:  # the remote side exited; its last output may still arrive
             up.open, up.held = False, b""
         if not up.open and not up.held:
-            process.stdin.close()
+            process.close_stdin()
         if moved - reported >= 1:
             reported = moved
             _report(status, ALIVE)
@@ -141,8 +178,10 @@ def _write(descriptor: int, text: bytes) -> int:
 
 
 def _report(status: int, sign: bytes) -> None:
-    with contextlib.suppress(OSError):
+    try:
         os.write(status, sign)
+    except OSError:
+        return
 
 
 if __name__ == "__main__":

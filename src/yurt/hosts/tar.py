@@ -12,7 +12,7 @@ from pathlib import Path
 
 from yurt.errors import RefusedError, here_is_full
 from yurt.hosts.base import Host, refusal
-from yurt.hosts.rsync import PARTIAL, SILENCE
+from yurt.hosts.rsync_process import PARTIAL, SILENCE
 from yurt.hosts.stream import Stream
 from yurt.model.files import Brought, Pick, Progress
 
@@ -58,7 +58,7 @@ def bring(
         progress(min(total, size + part) if total else size + part, total)
 
     try:
-        for batch in _batches(wanted):
+        for batch in batches(wanted):
             with host.stream(SEND, source, *batch, silence=SILENCE) as stream:
                 for name, each, existed in _extract(stream, target, partial, report, backup=pick.backup):
                     files, size, replaced = files + 1, size + each, replaced + existed
@@ -85,6 +85,37 @@ def bring(
     return Brought(
         files=files, size=size, matched=sum(matched.values()), vanished=vanished, replaced=replaced, below=parts
     )
+
+
+FILE = """\
+find "$1" -printf '%s %T@ %m\\0' 2> /dev/null || { wc -c < "$1" && printf ' 0 644\\0'; }
+"""
+"""Prints size, modification time and mode of a file."""
+
+
+def bring_file(host: Host, source: str, target: Path, progress: Progress) -> tuple[int, int, int]:
+    """Fetch one file; return how many files and bytes were sent, and how many were up to date."""
+    answer = host.run(FILE, source)
+    if answer.code:
+        raise refusal(host.name, f"cannot read {source}", answer.errors)
+    size, changed, mode = answer.text.rstrip("\0").split()
+    if _is_up_to_date(target, f"{size} {changed}"):
+        return 0, 0, 1
+    progress(0, int(size))
+    try:
+        host.get(source, target)
+        target.chmod(int(mode, 8) & 0o777)
+        if float(changed):
+            os.utime(target, (float(changed), float(changed)))
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise here_is_full(target, error.strerror or "", hint=AGAIN) from None
+        raise RefusedError(f"cannot write to {target}: {error.strerror}", code="cannot-write") from None
+    progress(int(size), int(size))
+    return 1, int(size), 0
+
+
+AGAIN = "free some space, then run the command again"
 
 
 def _compare(
@@ -151,7 +182,7 @@ def _is_up_to_date(path: Path, facts: str) -> bool:
     return facts != "" and (found.st_size, int(found.st_mtime)) == (int(size), int(float(changed)))
 
 
-def _batches(names: Sequence[str]) -> Iterator[list[str]]:
+def batches(names: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     length = 0
     for name in names:

@@ -10,7 +10,7 @@ from yurt.backends.registry import backend_of, host_of
 from yurt.clocks import clocks
 from yurt.config import contexts, paths
 from yurt.errors import UnreachableError
-from yurt.hosts import SshHost
+from yurt.hosts import Host, SshHost
 from yurt.model.context import Context
 from yurt.sites.facts import facts_of
 
@@ -35,7 +35,7 @@ def responding_backend(name: str) -> Backend:
     return found
 
 
-def check_responds(context: Context, backend: Backend) -> None:
+def check_responds(context: Context, backend: Backend | Host) -> None:
     """UnreachableError if the site did not respond in the last minute: do not wait for it again."""
     since = None if kind_of(context.type).here else backend.silent_since()
     if since is None or not 0 <= time.time() - since < clocks().rest:

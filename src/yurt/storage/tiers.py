@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,11 +12,12 @@ from yurt.backends.kinds import kind_of
 from yurt.errors import UserError
 from yurt.model.context import Context
 from yurt.model.facts import Facts
-from yurt.model.profile import StorageArea
 from yurt.model.resources import parse_memory
 from yurt.model.storage import TierPlace
-from yurt.profiles import find
 from yurt.sites import folders
+
+if TYPE_CHECKING:
+    from yurt.model.profile import StorageArea
 
 ORDER = ("home", "project", "scratch", "tmpdir", "archive")
 
@@ -74,7 +75,11 @@ def _probed(facts: Facts | None) -> dict[str, TierPlace]:
 
 
 def _areas(context: Context) -> dict[str, StorageArea]:
-    known = find.named(context.profile) if context.profile else None
+    if not context.profile:
+        return {}
+    from yurt.profiles import find
+
+    known = find.named(context.profile)
     return dict(known.profile.storage) if known is not None else {}
 
 

@@ -13,7 +13,7 @@ import msgspec
 from yurt.backends import scripts
 from yurt.backends.shell import ownership
 from yurt.errors import RefusedError, YurtError
-from yurt.hosts import Host, rsync, tar
+from yurt.hosts import Host, rsync, rsync_process, tar
 from yurt.hosts.base import refusal
 from yurt.model import layout
 from yurt.model.files import NOTHING, RESULT_PARTS, Brought, Contents, Measures, Pick, Progress, Pull
@@ -161,8 +161,8 @@ def transfer(
     has_rsync: bool,
 ) -> tuple[str, Brought]:
     """Fetch a folder of the host; return the method and what was fetched. `has_rsync`: whether the host has it."""
-    if has_rsync and rsync.usable():
-        with contextlib.suppress(rsync.Strange):
+    if has_rsync and rsync_process.usable():
+        with contextlib.suppress(rsync_process.Strange):
             return "rsync", rsync.bring(host, source, target, pick, progress, names=names)
     return "tar", tar.bring(host, source, target, pick, progress, names=names)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from yurt.backends.kinds import kind_of
 from yurt.config import paths
 from yurt.errors import UserError
 from yurt.lifecycle.plan import provenance
@@ -59,7 +61,7 @@ def snapshot_of(
         branch=branch,
     )
     warnings = [_about_secrets(taken.secrets)] if taken.secrets else []
-    return code, [*warnings, *(_about_absent(each, project.folder) for each in taken.absent)]
+    return code, [*warnings, *(_about_absent(each, project.folder, context) for each in taken.absent)]
 
 
 def _paths(words: Sequence[str], project: Project, context: Context) -> list[str]:
@@ -78,10 +80,29 @@ def _paths(words: Sequence[str], project: Project, context: Context) -> list[str
     return list(found)
 
 
-def _about_absent(path: str, folder: Path) -> str:
-    name = params.shown(path)
-    files = f"{name}/**" if (folder / path).is_dir() else name
-    return f"'{name}' is ignored, so the run does not get it; upload what .gitignore ignores with `--include '{files}'`"
+DATA = 10_000_000
+"""Bytes from which an ignored file counts as data, which runs share, and not as a part of the code."""
+
+
+def _about_absent(path: str, folder: Path, context: Context) -> str:
+    name, whole = params.shown(path), (folder / path).is_dir()
+    text = f"'{name}' is ignored, so the run does not get it; "
+    include = f"`--include '{name}/**'`" if whole else f"`--include '{name}'`"
+    with suppress(OSError):
+        if not kind_of(context.type).here and (whole or os.stat(folder / path).st_size >= DATA):
+            place = f"{context.name}:{_data_tier(context)}:{os.path.basename(path)}"
+            put = f"yurt data put {shlex.quote(name)} {shlex.quote(place)}"
+            return f"{text}copy data to the site once with `{put}` and name that path, or upload it with {include}"
+    return f"{text}upload what .gitignore ignores with {include}"
+
+
+def _data_tier(context: Context) -> str:
+    """Return the tier for data: `project` if the site has one, else `scratch`, else `home`."""
+    from yurt.config import facts as cache
+
+    facts = cache.load(context)
+    names = {*context.tiers, *(each.name for each in (facts.tiers if facts is not None else []))}
+    return next((each for each in ("project", "scratch") if each in names), "home")
 
 
 def _check_folder(folder: Path) -> None:

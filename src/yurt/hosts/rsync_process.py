@@ -1,0 +1,275 @@
+"""One rsync process and its children: starts it, watches its traffic, and reads what it prints.
+
+A connection without traffic times out: clean.py watches the bytes, and this module is the fallback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import select
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import IO, TypeVar
+
+from yurt.errors import UnreachableError
+from yurt.hosts import clean
+from yurt.hosts.base import TIMEOUT, Host
+from yurt.hosts.ssh import SshHost
+from yurt.model.files import Progress
+
+PARTIAL = ".yurt-partial"
+"""The folder for partial files, beside the files, so that every file under its own name is complete."""
+
+SILENCE = 60
+"""Seconds without traffic after which a transfer times out."""
+
+VANISHED = 24
+LOST = (10, 12, 14, 20, 30, 35, 255)
+"""rsync exit codes: files vanished during the transfer; the connection was lost."""
+
+INCOMPATIBLE = (1, 2, 4, 5, 126, 127)
+"""rsync exit codes: the two rsync programs are incompatible, or one is missing."""
+
+TOTALS = ["--no-human-readable", "--info=progress2,stats2"]
+"""Options that make rsync print what `Report` reads: progress and totals."""
+
+EACH = [*TOTALS, "--out-format=yurt %i %l %n", "--outbuf=L"]
+"""Options that make it also print each file at once, which takes time for many small files."""
+
+
+class Strange(Exception):
+    """The rsync programs on this machine and the host cannot work together."""
+
+
+@cache
+def usable() -> bool:
+    """Whether this machine has rsync 3.1 or later; the one that macOS ships is too old."""
+    if shutil.which("rsync") is None:
+        return False
+    if sys.platform == "linux":
+        return True  # an older one would fail as incompatible; it costs a process to ask
+    done = subprocess.run(["rsync", "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    found = re.match(rb"rsync +version v?(\d+)\.(\d+)", done.stdout)
+    return found is not None and (int(found[1]), int(found[2])) >= (3, 1)
+
+
+class Total:
+    """The total size of a transfer, from the bytes so far and rsync's whole percentages."""
+
+    def __init__(self) -> None:
+        self._least, self._most = 0.0, float("inf")
+
+    def after(self, size: int, percent: int) -> int:
+        """Return the total after `size` bytes; 0 if it is unknown. Each percentage narrows it down."""
+        if percent == 0:
+            return 0
+        least, most = size * 100 / (percent + 1), size * 100 / percent
+        self._least, self._most = max(self._least, least), min(self._most, most)
+        if self._least > self._most:  # rsync has found more files
+            self._least, self._most = least, most
+        return max(size, round(self._most))
+
+
+class Report:
+    """What an rsync process has printed: how many files and bytes it sent, deleted, skipped."""
+
+    def __init__(self) -> None:
+        self.files = self.size = self.matched = self.replaced = self.deleted = 0
+        self.skipped: list[str] = []
+        """Special files, such as sockets, which are not copied."""
+        self._total = Total()
+        self._each = False
+
+    def read(self, line: str, progress: Progress) -> bool:
+        """Read a line; return whether it is one of those that every transfer prints."""
+        now = re.match(r" *(\d+) +(\d+)%", line)
+        if now is not None:
+            progress(int(now[1]), self._total.after(int(now[1]), int(now[2])))
+        elif item := re.match(r"yurt (.)([fL].{9}) (\d+) ([^/]*)", line):
+            sent, self._each = item[1] in "<>c", True
+            self.replaced += sent and not item[2].endswith("+++++++++")
+            self.files += sent
+            self.count(sent=sent, size=int(item[3]), name=item[4])
+        elif found := re.match(r"Number of (deleted|created|regular) files(?: transferred)?: (\d+)(.*)", line):
+            self._add(found[1], int(found[2]), found[3])
+        elif found := re.match(r'skipping non-regular file "(.*)"$', line):
+            self.skipped.append(found[1])
+        elif line.startswith("Number of files: "):
+            self.matched = sum(int(count) for count in re.findall(r"(?:reg|link): (\d+)", line))
+        elif found := re.match(r"Total transferred file size: (\d+)", line):
+            self.size = int(found[1])
+        else:
+            return line.startswith("yurt ")
+        return True
+
+    def _add(self, what: str, number: int, kinds: str) -> None:
+        """Note a total."""
+        if what == "deleted":
+            self.deleted = number
+        elif what == "regular" and not self._each:
+            self.files += number
+        elif what == "created" and not self._each:
+            self.files += sum(int(each) for each in re.findall(r"link: (\d+)", kinds))
+
+    def count(self, *, sent: bool, size: int, name: str) -> None:
+        """Note a file; `name` is the first part of its path."""
+
+
+class Process:
+    """One rsync process of this machine and its children."""
+
+    def __init__(self, host: Host, report: Report, *, silence: int = SILENCE) -> None:
+        self._host, self._silence, self._report = host, silence, report
+        self._late = False
+        self.signs = b""
+        self.errors = ""
+
+    @property
+    def begun(self) -> bool:
+        """Whether rsync started on the host."""
+        return not isinstance(self._host, SshHost) or clean.BEGUN in self.signs
+
+    @property
+    def without_output(self) -> bool:
+        """Whether the command on the host failed and printed nothing."""
+        return clean.NO_OUTPUT in self.signs
+
+    def run(self, argv: Sequence[str], progress: Progress, *, stdin: bytes = b"") -> int:
+        """Run rsync, wait for it, and return its exit code; 255 if it timed out."""
+        import tempfile
+
+        status_read, status_write = os.pipe()
+        os.set_blocking(status_read, False)
+        environment = {**os.environ, "LC_ALL": "C"}
+        if isinstance(self._host, SshHost):
+            mark = f"yurt-begin-{os.urandom(8).hex()}"
+            *ssh, _command = self._host.argv("")
+            environment["YURT_CLEAN"] = clean.SEPARATOR.join([str(status_write), mark, str(self._silence), *ssh])
+        with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as given:
+            given.write(stdin)
+            given.seek(0)
+            try:
+                # A new session, so that its children can be killed with it.
+                process = subprocess.Popen(
+                    argv,
+                    stdin=given,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    env=environment,
+                    pass_fds=[status_write],
+                    start_new_session=True,
+                )
+            except BaseException:
+                os.close(status_read)
+                raise
+            finally:
+                os.close(status_write)
+            try:
+                assert process.stdout is not None
+                self._watch(process.stdout, status_read, progress)
+                exited(process, 30)
+            finally:
+                stop(process)
+                with contextlib.suppress(BlockingIOError):
+                    self.signs += os.read(status_read, 4096)
+                os.close(status_read)
+                errors.seek(0)
+                self.errors = errors.read().decode(errors="replace")
+        return 255 if self._late else process.returncode
+
+    def _watch(self, output: IO[bytes], status: int, progress: Progress) -> None:
+        """Read rsync's output until it closes, or until there is no traffic for too long."""
+        held = b""
+        descriptors = [output.fileno(), status]
+        limit = self._silence + 30
+        while True:
+            ready = select.select(descriptors, [], [], limit if isinstance(self._host, SshHost) else None)[0]
+            if not ready:
+                self._late = True
+                return
+            if status in ready:
+                signs = os.read(status, 4096)
+                self.signs += signs
+                if not signs:
+                    descriptors.remove(status)
+            if output.fileno() in ready:
+                chunk = os.read(output.fileno(), 1 << 16)
+                *lines, held = re.split(rb"[\r\n]+", held + chunk)
+                for line in lines if chunk else [held]:
+                    self._report.read(line.decode(errors="replace"), progress)
+                if not chunk:
+                    return
+
+
+def remote_shell(host: Host) -> list[str]:
+    """Return the options of rsync that let it reach the host; none for this machine."""
+    return ["-e", shlex.join([sys.executable, "-I", "-S", clean.__file__])] if isinstance(host, SshHost) else []
+
+
+Attempt = TypeVar("Attempt", bound=Process)
+
+
+def attempted(host: Host, run: Callable[[], tuple[int, Attempt]]) -> tuple[int, Attempt]:
+    """Run a transfer over the host's connection; again if the connection had no session for it."""
+    for attempt in itertools.count(1):
+        with host.session(time.monotonic() + TIMEOUT):
+            code, process = run()
+        if code not in LOST or process.begun or not host.retry(process.errors.encode(), attempt):
+            return code, process
+    raise AssertionError("not reached")
+
+
+def first_error(errors: str, code: int) -> str:
+    """Return why rsync failed."""
+    lines = [line for line in errors.splitlines() if line.startswith("rsync")]
+    return lines[0].partition(": ")[2] if lines else f"rsync ended with exit code {code}"
+
+
+def no_space(errors: str) -> str:
+    """Return what rsync printed about a full disk or quota; empty if there is none."""
+    lines = [line for line in errors.splitlines() if line.startswith("rsync")]
+    return next((line for line in lines if re.search("no space left|quota exceeded", line, re.IGNORECASE)), "")
+
+
+def interrupted(name: str, what: str) -> UnreachableError:
+    """Return the error for a connection that was lost during a transfer; `what`: fetched, uploaded, copied."""
+    verb = {"fetched": "fetches", "uploaded": "uploads"}.get(what, "copies")
+    return UnreachableError(
+        f"{name}: lost connection during the transfer; files {what} so far are kept",
+        code="connection-lost",
+        hint=f"run the command again; it {verb} the remaining files",
+    )
+
+
+def exited(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait for a process to exit without reaping it: its process group id must stay valid for its children."""
+    deadline = time.monotonic() + seconds
+    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Stop a process and its children. SIGTERM comes first, so that rsync keeps partial files. Safe to repeat."""
+    if process.returncode is not None:
+        return
+    if not exited(process, 0):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        exited(process, 5)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

@@ -1,0 +1,87 @@
+"""What is at places of a context, and its removal: one request each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from yurt.errors import NotFoundError, RefusedError
+from yurt.hosts.base import refusal
+from yurt.storage.spots import Spot
+
+SCRIPT = Path(__file__).parent / "look.sh"
+
+KINDS = {"d": "folder", "f": "file", "l": "link", "n": "missing"}
+
+HOUR = 3600.0
+"""Seconds that it may take to list or remove many files."""
+
+
+class DataEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A file or folder on a context."""
+
+    name: str
+    kind: str
+    """folder, file, link or other."""
+    files: int = 0
+    """Number of files and links in a folder; 1 for anything else."""
+    size: int = 0
+    """Bytes of all its files."""
+    modified: float = 0
+    """When it, or something in it, was modified last: seconds since 1970."""
+
+
+def listed(place: Spot) -> tuple[str, list[DataEntry]]:
+    """Return the kind of a place, and what a folder contains, sorted by name. NotFoundError if there is nothing."""
+    first, *entries = _asked(place, "list", [place.path], b"")
+    if first.kind == "missing":
+        raise missing(place)
+    shown = [each for each in entries if not (each.name.startswith(".") and each.name.endswith(".yurt-pack"))]
+    return first.kind, sorted(shown, key=lambda each: each.name)
+
+
+def measured(places: Sequence[Spot]) -> list[DataEntry]:
+    """Return what is at places of one context. RefusedError for one that must not be removed."""
+    return _checked(places, "measure")
+
+
+def remove(places: Sequence[Spot]) -> None:
+    """Remove what is at places of one context; links are not followed. Safe to repeat."""
+    _checked(places, "remove")
+
+
+def missing(place: Spot) -> NotFoundError:
+    return NotFoundError(
+        f"{place} does not exist",
+        code="not-found",
+        hint=f"`yurt data ls {place.context.name}:{place.path.rpartition('/')[0] or '/'}` lists what is there",
+    )
+
+
+def _checked(places: Sequence[Spot], what: str) -> list[DataEntry]:
+    kept = [f"keep {each}" for each in places[0].kept_folders()] + [f"own {each}" for each in places[0].own_folders()]
+    found = _asked(places[0], what, [each.path for each in places], "".join(f"{line}\n" for line in kept).encode())
+    if found and found[-1].kind == "refused":
+        folder = found[-1].name
+        own = folder in places[0].own_folders()
+        raise RefusedError(
+            f"{places[0].context.name}: nothing was removed: "
+            + (f"a place is in yurt's own folder {folder}, or contains it" if own else f"a place contains {folder}"),
+            code="site-refused",
+            hint="remove runs with `yurt prune`" if own else "name something below it",
+        )
+    return found
+
+
+def _asked(place: Spot, what: str, paths: Sequence[str], stdin: bytes) -> list[DataEntry]:
+    answer = place.host.run(SCRIPT.read_text(), what, *paths, stdin=stdin, timeout=HOUR)
+    if answer.code:
+        raise refusal(place.host.name, f"cannot {'remove' if what == 'remove' else 'read'} the files", answer.errors)
+    found = []
+    for record in answer.out.decode(errors="surrogateescape").split("\0")[:-1]:
+        kind, files, size, modified, name = record.split(" ", 4)
+        known = KINDS.get(kind, kind if kind == "refused" else "other")
+        found.append(DataEntry(name=name, kind=known, files=int(files), size=int(size), modified=float(modified or 0)))
+    return found

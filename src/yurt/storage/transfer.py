@@ -1,0 +1,131 @@
+"""Copies files between this machine and a context: by rsync, or as tar streams if one side has no rsync."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from yurt.errors import NotFoundError, RefusedError, UserError
+from yurt.hosts import rsync_copy, rsync_process
+from yurt.model.data import Manner, Moved
+from yurt.model.files import Pick, Progress
+from yurt.storage.contents import missing
+from yurt.storage.spots import Spot
+
+LOOK = """\
+if [ -d "$1" ]; then echo folder; elif [ -f "$1" ]; then echo file; else echo missing; fi
+if command -v rsync > /dev/null 2>&1; then echo rsync; fi
+"""
+
+
+def put(sources: Sequence[Path], target: Spot, manner: Manner, progress: Progress) -> tuple[Moved, str]:
+    """Copy files and folders of this machine to a place; return what was done, and the path on the context.
+
+    One source gets the name of the place, unless that ends with a slash; several are copied into it. UnreachableError:
+    a retry continues.
+    """
+    check(sources)
+    check_target(target)
+    if len(sources) == 1:
+        source = sources[0].resolve()
+        place = target.below(named(sources[0])) if target.inside else target
+        folder = source.is_dir()
+        return _put(place, [f"{source}/" if folder else str(source)], manner, progress, folder=folder), place.path
+    return _put(target, [str(each.absolute()) for each in sources], manner, progress, folder=True), target.path
+
+
+def _put(place: Spot, sources: Sequence[str], manner: Manner, progress: Progress, *, folder: bool) -> Moved:
+    if rsync_process.usable():
+        with contextlib.suppress(rsync_process.Strange):
+            return rsync_copy.put(place.host, sources, place.path, manner, progress, folder=folder)
+    from yurt.hosts import tar_copy
+
+    tar_copy.without_delete(manner.delete)
+    return tar_copy.put(place.host, sources, place.path, progress, folder=folder)
+
+
+def get(source: Spot, target: Path, manner: Manner, progress: Progress) -> Moved:
+    """Copy a file or folder of a context to this path. UnreachableError: a retry continues."""
+    found, has_rsync = look(source)
+    folder = found == "folder"
+    make(target if folder else target.parent)
+    if not folder and target.is_dir():
+        raise RefusedError(
+            f"'{target}' is a folder, not a file",
+            code="cannot-write",
+            hint=f"add a slash to copy into it: `{target.name}/`",
+        )
+    if has_rsync and rsync_process.usable():
+        with contextlib.suppress(rsync_process.Strange):
+            return rsync_copy.get(source.host, source.path + "/" * folder, target, manner, progress)
+    from yurt.hosts import tar_copy
+
+    tar_copy.without_delete(manner.delete)
+    return _get_by_tar(source, target, progress, folder=folder)
+
+
+def look(place: Spot) -> tuple[str, bool]:
+    """Return whether a place is a `folder` or a `file`, and whether its host has rsync. NotFoundError: neither."""
+    answer = place.host.run(LOOK, place.path)
+    found, *rsync = answer.text.split() or [""]
+    if found not in ("file", "folder"):
+        raise missing(place)
+    return found, bool(rsync)
+
+
+def _get_by_tar(source: Spot, target: Path, progress: Progress, *, folder: bool) -> Moved:
+    from yurt.hosts import tar
+
+    if folder:
+        brought = tar.bring(source.host, source.path, target, Pick(), progress)
+        return Moved(
+            files=brought.files,
+            size=brought.size,
+            unchanged=max(0, brought.matched - brought.files),
+            vanished=brought.vanished,
+            way="tar",
+        )
+    files, size, unchanged = tar.bring_file(source.host, source.path, target, progress)
+    return Moved(files=files, size=size, unchanged=unchanged, way="tar")
+
+
+def named(source: Path) -> str:
+    """Return the name of a file or folder of this machine, also of `.`."""
+    name = source.absolute().name
+    return source.resolve().name if name == ".." else name
+
+
+def check(sources: Sequence[Path]) -> None:
+    """NotFoundError or UserError for a source that cannot be copied."""
+    for each in sources:
+        if not os.path.lexists(each):
+            raise NotFoundError(f"'{each}' does not exist on this machine", code="not-found")
+        if not each.exists():
+            raise NotFoundError(f"'{each}' is a link to something that does not exist", code="not-found")
+        if not each.is_dir() and not each.is_file():
+            raise UserError(f"'{each}' is a special file", code="usage", hint="name a file or a folder")
+        if len(sources) > 1 and each.is_symlink():
+            raise UserError(f"'{each}' is a link", code="usage", hint="name what it points to, or copy it alone")
+    names = [named(each) for each in sources]
+    twice = next((each for each in names if names.count(each) > 1), None)
+    if twice is not None:
+        raise UserError(f"two sources have the name '{twice}'", code="usage", hint="copy them one after the other")
+
+
+def check_target(target: Spot) -> None:
+    """RefusedError for a place in yurt's own folders."""
+    for own in target.own_folders():
+        if f"{target.path}/".startswith(f"{own.rstrip('/')}/"):
+            raise RefusedError(f"{target} is in yurt's own folder", code="site-refused", hint="choose another place")
+
+
+def make(folder: Path) -> None:
+    """Make a folder of this machine and its parents. RefusedError if that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise RefusedError(f"'{folder}' is a file, not a folder", code="cannot-write") from None
+    except OSError as error:
+        raise RefusedError(f"cannot make the folder '{folder}': {error.strerror}", code="cannot-write") from None

@@ -1,0 +1,49 @@
+"""data get: copy a file or folder of a context to this machine."""
+
+from __future__ import annotations
+
+import posixpath
+from pathlib import Path
+
+from yurt.errors import UserError
+from yurt.model.data import Manner
+from yurt.model.progress import Watch, unwatched
+from yurt.storage.spots import must_be_spot
+from yurt.verbs.data_put import DataCopied, copied, shown
+from yurt.verbs.result import Result
+
+
+def get(
+    place: str,
+    target: str = "",
+    *,
+    context: str = "",
+    unpack: bool = False,
+    checksum: bool = False,
+    delete: bool = False,
+    watch: Watch = unwatched,
+) -> Result[DataCopied]:
+    """Copy a file or folder to the path `target`, or into it if it ends with a slash; by default here.
+
+    So the same command continues a copy that was interrupted. `unpack`: extract an archive into a folder.
+    UnreachableError: what was copied is kept.
+    """
+    from yurt.storage import pack, transfer
+
+    source = must_be_spot(place, context, watch=watch)
+    if unpack and (checksum or delete):
+        raise UserError("--unpack cannot be combined with --checksum or --delete", code="usage")
+    name = posixpath.basename(source.path)
+    if unpack:
+        name = name.removesuffix(pack.ending(name))
+    if not name and not target:
+        raise UserError(f"'{place}' has no name", code="usage", hint="name the folder of this machine to copy it to")
+    folder = Path(target or ".").expanduser()
+    inside = not target or target.endswith("/") or folder.name in ("", "..")
+    path = folder / name if inside else folder
+    progress = shown("downloading", watch)
+    if unpack:
+        moved = pack.get(source, path, progress)
+    else:
+        moved = transfer.get(source, path, Manner(checksum=checksum, delete=delete), progress)
+    return copied([str(source)], str(path), moved)

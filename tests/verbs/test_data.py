@@ -1,0 +1,269 @@
+"""`yurt data` on this machine: copies, archives, listings, removals, and what is refused. Needs no cluster."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.user import User
+from tests.verbs.test_fetch import without_rsync
+
+NAMES = [b"-dash", b"new\nline", b"\xff\xfe", b"back\\slash", b"st*r[x]", b'"q"', b"it's", b".hidden", b"a b"]
+
+
+def fill(folder: Path) -> Path:
+    """Make a folder with odd names, links, modes and an empty folder."""
+    (folder / "sub dir" / "deep").mkdir(parents=True)
+    (folder / "empty").mkdir()
+    for each in (folder, folder / "sub dir" / "deep"):
+        for name in NAMES:
+            (each / os.fsdecode(name)).write_bytes(name * 100)
+    (folder / "script").write_text("#!/bin/sh\n")
+    (folder / "script").chmod(0o755)
+    (folder / "dangling").symlink_to("/nowhere")
+    (folder / "link").symlink_to("sub dir")
+    os.utime(folder / "script", (1_000_000_000, 1_000_000_000))
+    return folder
+
+
+FILES = 2 * len(NAMES) + 3
+
+
+def facts(folder: Path) -> dict[str, tuple[object, ...]]:
+    """Return of each entry its mode, time and content."""
+    found: dict[str, tuple[object, ...]] = {}
+    for each in folder.rglob("*"):
+        if each.name == ".yurt-partial":
+            continue
+        name, about = str(each.relative_to(folder)), each.lstat()
+        if each.is_symlink():
+            found[name] = ("link", os.readlink(each))
+        elif each.is_dir():
+            found[name] = ("folder", about.st_mode)
+        else:
+            found[name] = (about.st_mode, int(about.st_mtime), each.read_bytes())
+    return found
+
+
+@pytest.fixture
+def here(user: User, tmp_path: Path) -> User:
+    """A user whose context `here` has the tier `data`."""
+    contexts = user.home / "config" / "contexts.yaml"
+    contexts.parent.mkdir(exist_ok=True)
+    contexts.write_text(f"contexts:\n  here: {{type: local, tiers: {{data: {tmp_path / 'store'}}}}}\n")
+    (tmp_path / "store").mkdir()
+    assert user.quick("context", "use", "here").code == 0
+    return user
+
+
+@pytest.mark.parametrize("way", ["rsync", "tar"])
+def test_a_folder_there_and_back(here: User, tmp_path: Path, way: str) -> None:
+    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+    source = fill(here.project / "cifar")
+    for sent, unchanged in ((FILES, 0), (0, FILES)):
+        done = here("data", "put", "cifar", "data:sets/c", "--json", **path)
+        assert done.code == 0, done
+        moved = done.json["data"]["done"]
+        assert (moved["files"], moved["unchanged"], moved["way"]) == (sent, unchanged, way)
+        assert any("no usable rsync" in each for each in done.json["warnings"]) == (way == "tar")
+    assert facts(tmp_path / "store" / "sets" / "c") == facts(source)
+    (source / "script").write_text("#!/bin/sh\necho changed\n")
+    assert here("data", "put", "cifar", "data:sets/c", "--json", **path).json["data"]["done"]["files"] == 1
+    back = here("data", "get", "data:sets/c", "back", "--json", **path)
+    assert back.code == 0 and back.json["data"]["done"]["files"] == FILES, back
+    found = facts(here.project / "back")
+    assert found == {name: each for name, each in facts(source).items() if way == "rsync" or name != "empty"}
+    again = here("data", "get", "data:sets/c", "back", **path)
+    assert "21 files unchanged" in again.out, again
+
+
+@pytest.mark.parametrize("way", ["rsync", "tar"])
+def test_files_and_names(here: User, tmp_path: Path, way: str) -> None:
+    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+    for name in ("a.csv", "b.csv"):
+        (here.project / name).write_text(name)
+    store = tmp_path / "store"
+    assert here("data", "put", "a.csv", "b.csv", "data:tables/", **path).code == 0
+    assert here("data", "put", "a.csv", "data:tables", **path).code == 5, "a folder where a file is copied to"
+    assert here("data", "put", "a.csv", "data:new/name.csv", **path).code == 0
+    assert here("data", "put", "a.csv", "data:into/", **path).code == 0
+    found = sorted(str(each.relative_to(store)) for each in store.rglob("*.csv"))
+    assert found == ["into/a.csv", "new/name.csv", "tables/a.csv", "tables/b.csv"]
+    done = here("data", "get", "data:new/name.csv", **path)
+    assert done.out == "downloaded 1 file, 5 B; name.csv\n" and (here.project / "name.csv").read_text() == "a.csv"
+    assert here("data", "get", "data:new/name.csv", **path).out == "1 file unchanged; name.csv\n"
+    (here.project / "folder").mkdir()
+    assert here("data", "get", "data:new/name.csv", "folder", **path).code == 5, "the slash is missing"
+    assert here("data", "get", "data:new/name.csv", "folder/", **path).code == 0
+    assert (here.project / "folder" / "name.csv").exists()
+
+
+def test_checksum_and_delete(here: User, tmp_path: Path) -> None:
+    source = here.project / "s"
+    source.mkdir()
+    (source / "a").write_text("one")
+    (source / "b").write_text("b")
+    assert here.quick("data", "put", "s", "data:s").code == 0
+    before = (source / "a").stat().st_mtime_ns
+    (source / "a").write_text("two")
+    os.utime(source / "a", ns=(before, before))
+    (source / "b").unlink()
+    assert here.quick("data", "put", "s", "data:s").out.startswith("1 file unchanged")
+    assert here.quick("data", "put", "--checksum", "s", "data:s").out.startswith("uploaded 1 file, 3 B; here:")
+    assert (tmp_path / "store" / "s" / "a").read_text() == "two" and (tmp_path / "store" / "s" / "b").exists()
+    assert "1 deleted" in here.quick("data", "put", "--delete", "s", "data:s").out
+    assert not (tmp_path / "store" / "s" / "b").exists()
+
+
+def test_special_files_are_named(here: User, tmp_path: Path) -> None:
+    source = here.project / "s"
+    source.mkdir()
+    (source / "a").write_text("one")
+    os.mkfifo(source / "pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        os.chdir(source)
+        server.bind("sock")
+    done = here.quick("data", "put", "s", "data:s")
+    assert done.code == 0 and "special files were not copied: pipe, sock" in done.err, done
+
+
+def test_archives(here: User, tmp_path: Path) -> None:
+    source = fill(here.project / "images")
+    store = tmp_path / "store"
+    first = here.quick("data", "put", "--pack", "images", "data:images.tar")
+    assert first.out.startswith(f"uploaded {FILES} files"), first
+    archive = (store / "images.tar").read_bytes()
+    names = subprocess.run(["tar", "-tf", str(store / "images.tar")], capture_output=True, check=True).stdout
+    assert b"script" in names
+    assert here.quick("data", "put", "--pack", "images", "data:images.tar").out.startswith(f"{FILES} files unchanged")
+    (store / "images.tar").unlink()
+    assert here.quick("data", "put", "--pack", "images", "data:images.tar").code == 0
+    assert (store / "images.tar").read_bytes() == archive, "the same files give the same archive"
+    done = here.quick("data", "get", "--unpack", "data:images.tar", "out/")
+    assert done.code == 0 and facts(here.project / "out" / "images") == facts(source), done
+    assert here.quick("data", "get", "--unpack", "data:images.tar", "out/").code == 5, "the folder exists"
+    assert here.quick("data", "get", "--unpack", "data:sets").code == 2
+    assert here.quick("data", "rm", "-y", "data:images.tar").code == 0
+    assert list(store.iterdir()) == [], "the digest is removed with the archive"
+
+
+def test_an_archive_continues(here: User, tmp_path: Path) -> None:
+    """What an earlier upload of the same files left is used, and not sent again."""
+    source = here.project / "images"
+    source.mkdir()
+    (source / "large").write_bytes(os.urandom(5 << 20))
+    store = tmp_path / "store"
+    assert here.quick("data", "put", "--pack", "images", "data:images.tar").code == 0
+    archive = (store / "images.tar").read_bytes()
+    digest = (store / ".images.tar.yurt-pack").read_text()
+    (store / "images.tar").unlink()
+    part = bytearray(archive[: (3 << 20) + 5])
+    part[100] = 7  # shows that these bytes are not sent again
+    (store / f".images.tar.{digest}.part").write_bytes(part)
+    assert here.quick("data", "put", "--pack", "images", "data:images.tar").code == 0
+    part[(3 << 20) :] = archive[3 << 20 :]
+    assert (store / "images.tar").read_bytes() == bytes(part)
+
+
+def test_ls(here: User, tmp_path: Path) -> None:
+    fill(tmp_path / "store" / "c")
+    (tmp_path / "store" / "a\nb").write_text("12345")
+    found = here.quick("data", "ls", "data:", "--json")
+    assert found.code == 0 and found.json["kind"] == "data-listed"
+    rows = {each["name"]: each for each in found.json["data"]["entries"]}
+    assert (rows["a\nb"]["kind"], rows["a\nb"]["size"], rows["a\nb"]["files"]) == ("file", 5, 1)
+    assert (rows["c"]["kind"], rows["c"]["files"]) == ("folder", FILES) and rows["c"]["modified"] > 1e9
+    (one,) = here.quick("data", "ls", "data:c/it's", "--json").json["data"]["entries"]
+    assert (one["name"], one["size"]) == ("it's", 400)
+    missing = here.quick("data", "ls", "data:none")
+    assert missing.code == 3 and "does not exist" in missing.err
+    assert "name" in here.quick("data", "ls", "data:").out.splitlines()[0]
+    assert here.quick("data", "ls").code == 0
+
+
+def test_rm(here: User, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    fill(store / "c")
+    (store / "outside").mkdir()
+    (store / "outside" / "kept").touch()
+    (store / "link").symlink_to("outside")
+    assert here.quick("data", "rm", "data:c").code == 5 and (store / "c").exists(), "nobody can confirm"
+    done = here.quick("data", "rm", "-y", "data:c", "data:link", "--json")
+    assert [each["files"] for each in done.json["data"]["places"]] == [FILES, 1], done
+    assert sorted(each.name for each in store.iterdir()) == ["outside"] and (store / "outside" / "kept").exists()
+    assert here.quick("data", "rm", "-y", "data:c").code == 3
+    (store / "way").symlink_to(here.home)
+    for place in ("data:", f"here:{tmp_path}", f"here:{here.home / 'data'}", "data:way/data/x", "here:/"):
+        refused = here.quick("data", "rm", "-y", place)
+        assert refused.code in (2, 5), (place, refused)
+    assert here.quick("data", "rm", "-y", "data:way").code == 0 and here.home.exists()
+
+
+def test_rm_asks(here: User, tmp_path: Path) -> None:
+    (tmp_path / "store" / "f").write_text("1")
+    with here.spawn("data", "rm", "data:f", cwd=here.project) as terminal:
+        terminal.expect("1 file, 1 B")
+        terminal.expect("permanently remove this")
+        terminal.sendline("y")
+        terminal.expect("removed here:")
+    assert not (tmp_path / "store" / "f").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("put", "none", "data:x"), 3, "'none' does not exist on this machine"),
+        (("put", "train.py", "elsewhere"), 2, "'elsewhere' does not name a place on a context"),
+        (("put", "train.py", "nowhere:x"), 3, "here has no storage tier 'nowhere'; it has: home, data"),
+        (("put", "train.py", "other:data:x"), 3, "other"),
+        (("put", "--pack", "train.py", "data:x.tar"), 2, "'train.py' is not a folder"),
+        (("put", "train.py", "data:a", "data:b"), 2, "partly on this machine"),
+        (("get", "data:none"), 3, "does not exist"),
+        (("get", "train.py"), 2, "does not name a place"),
+        (("rm", "-y", "train.py"), 2, "does not name a place"),
+    ],
+)
+def test_what_is_refused(here: User, words: tuple[str, ...], code: int, said: str) -> None:
+    done = here.quick("data", *words)
+    assert (done.code, said in done.err) == (code, True), done
+
+
+def test_a_file_where_a_folder_is_copied_to(here: User, tmp_path: Path) -> None:
+    fill(here.project / "c")
+    (tmp_path / "store" / "f").touch()
+    done = here.quick("data", "put", "c", "data:f")
+    assert done.code == 5 and "is a file, not a folder" in done.err
+    own = here.quick("data", "put", "c", f"here:{here.home / 'data'}/x")
+    assert own.code == 5 and "yurt's own folder" in own.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted")
+@pytest.mark.parametrize("way", ["rsync", "tar", "archive"])
+def test_a_full_disk(here: User, tmp_path: Path, way: str) -> None:
+    """It is said which disk is full; after some space is freed, the same command completes the copy."""
+    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+    source = here.project / "s"
+    source.mkdir()
+    (source / "large").write_bytes(os.urandom(4 << 20))
+    disk = tmp_path / "store" / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(disk)], check=True)
+    words = ["--pack", "s", "data:disk/s.tar"] if way == "archive" else ["s", "data:disk/s"]
+    try:
+        done = here("data", "put", *words, **path)
+        assert done.code == 5 and "disk is full" in done.err, done
+        assert not (disk / "s" / "large").exists() and not (disk / "s.tar").exists()
+        subprocess.run(["mount", "-o", "remount,size=30m", str(disk)], check=True)
+        assert here("data", "put", *words, **path).code == 0
+        subprocess.run(["mount", "-o", "remount,size=5m", str(disk)], check=False)
+        if way == "archive":
+            assert here("data", "get", "--unpack", "data:disk/s.tar", "back").code == 0
+        else:
+            assert here("data", "get", "data:disk/s", "back", **path).code == 0
+        assert (here.project / "back" / "large").read_bytes() == (source / "large").read_bytes()
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
