@@ -92,6 +92,8 @@ def test_context_is_listed_only_where_it_has_a_meaning() -> None:
         "yurt shell",
         "yurt cluster",
         "yurt storage",
+        "yurt storage show",
+        "yurt storage keep",
         "yurt login",
         *context,
         *env,

@@ -55,6 +55,7 @@ class Options(TypedDict, total=False):
     signal_before: str
     retries: int
     retry_errors: bool
+    output_size: str
     max_parallel: int
 
 

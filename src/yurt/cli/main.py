@@ -40,7 +40,7 @@ VERBS = {
     "wandb": ("yurt.cli.wandb:wandb", "Upload runs of W&B that were logged without internet."),
     "mlflow": ("yurt.cli.mlflow:mlflow", "Show runs in MLflow, or send them to your MLflow server."),
     "cluster": ("yurt.cli.cluster:cluster", "Show what is free on sites, the queue and maintenance, now."),
-    "storage": ("yurt.cli.storage:storage", "Show storage tiers, how full they are, and what expires."),
+    "storage": ("yurt.cli.storage:storage", "Show storage tiers, and keep what would expire."),
     "prune": ("yurt.cli.prune:prune", "Remove finished runs and unused environments from their sites."),
     "diff": ("yurt.cli.diff:diff", "Show the differences between two runs."),
     "import": ("yurt.cli.import_:import_", "Import the runs on a context into the local index."),
