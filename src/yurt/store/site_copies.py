@@ -15,6 +15,7 @@ class SiteCopy(msgspec.Struct, frozen=True, kw_only=True):
     """Results of a run that `yurt storage keep` copied to a lasting tier of the same context."""
 
     tier: str
+    """The name of the tier."""
     path: str
     """The folder of the copy on the site."""
     at: float

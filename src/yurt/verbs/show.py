@@ -21,7 +21,6 @@ from yurt.model.run import Run
 from yurt.model.verdict import Verdict, verdict_of
 from yurt.sites import folders
 from yurt.store import Entry, Mirrored, Store
-from yurt.store.site_copies import SiteCopy
 from yurt.store.tracked import Tracked
 from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
@@ -35,6 +34,17 @@ PATIENCE = 6.0
 
 MANY = 500
 """Up to this many tasks are read without a progress bar."""
+
+
+class LastingCopy(msgspec.Struct, frozen=True, kw_only=True):
+    """A copy of results on a lasting tier of their site."""
+
+    tier: str
+    """The name of the tier."""
+    path: str
+    """The folder of the copy on the site."""
+    at: float
+    """When it was made."""
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +67,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     deleted_at: float | None = None
     """When its site deletes its results, at the earliest, if that is within 14 days, or was, and this machine has no
     record of a copy."""
-    site_copy: SiteCopy | None = None
+    site_copy: LastingCopy | None = None
     """The copy that `yurt storage keep` made on a lasting tier, according to this machine."""
 
 
@@ -213,10 +223,15 @@ def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> S
         candidates=_candidates(store, entry.run),
         tracked=store.tracked(entry.run.sweep or run),
         deleted_at=None if parts is not None and not parts.there else _deleted_at(store, entry),
-        site_copy=store.site_copy(run) if final else None,
+        site_copy=_site_copy(store, run) if final else None,
     )
     here = _here(store, entry, folder_seen_at=seen_at, kept=kept)
     return ShownRun(kind="run-shown", data=shown, warnings=warnings, here=here)
+
+
+def _site_copy(store: Store, run: str) -> LastingCopy | None:
+    copy = store.site_copy(run)
+    return None if copy is None else LastingCopy(tier=copy.tier, path=copy.path, at=copy.at)
 
 
 def _deleted_at(store: Store, entry: Entry) -> float | None:
