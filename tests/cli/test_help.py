@@ -93,7 +93,6 @@ def test_context_is_listed_only_where_it_has_a_meaning() -> None:
         "yurt cluster",
         "yurt storage",
         "yurt storage show",
-        "yurt storage keep",
         "yurt login",
         *context,
         *env,

@@ -100,7 +100,7 @@ def test_without_rsync(user: User, tmp_path: Path) -> None:
             if each.name != "rsync" and not (programs / each.name).exists():
                 (programs / each.name).symlink_to(each)
     run = finished(user)
-    found = user("storage", "keep", run, "--json", PATH=f"{Path(YURT[0]).parent}:{programs}")
+    found = user("storage", "keep", run, "--json", PATH=f"{Path(YURT).parent}:{programs}")
     assert found.code == 0 and tree(Path(found.json["data"][0]["path"])) >= FILES
 
 
@@ -244,7 +244,7 @@ def test_interrupted_at_drawn_moments(laptop: Laptop, lab: Lab, fault: str) -> N
     drawn = random.Random(f"keep/{fault}")
     for _time in range(4):
         process = subprocess.Popen(
-            [*YURT, "storage", "keep", run],
+            [YURT, "storage", "keep", run],
             env={**os.environ, **laptop.environment},
             cwd=laptop.project,
             stdout=subprocess.DEVNULL,

@@ -142,7 +142,7 @@ class Run(app.Verb):
     type=Number(1),
     help="Maximum size of a single file in the snapshot, in MB (default: 50).",
 )
-@setting_options(settings.CODE)
+@setting_options(settings.CODE, settings.OUTPUT)
 @click.option("--copy", is_flag=True, help="Copy the code into the run folder instead of linking it.")
 @click.option("--hold", is_flag=True, help="Submit the job on hold; release it with `yurt release RUN`.")
 @setting_options(settings.HOMES)

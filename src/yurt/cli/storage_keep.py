@@ -32,7 +32,7 @@ def keep(names: tuple[str, ...], to: str, everything: bool) -> int:
     the command continues an interrupted copy, and adds what has changed. `yurt fetch` uses the copy when the run folder
     is gone.
 
-    PLACE is a file or a folder: TIER:PATH, CONTEXT:TIER:PATH or CONTEXT:/PATH. RUN is as for `yurt show`.
+    PLACE is a file or a folder: TIER:PATH, CONTEXT:TIER:PATH or CONTEXT:/PATH.
     """
     from yurt.cli.progress import watching
     from yurt.verbs import storage_keep as verbs

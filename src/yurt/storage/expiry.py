@@ -11,7 +11,7 @@ from yurt.store.site_copies import PurgeRule
 
 DAY = 86_400
 SOON = 14 * DAY
-"""How long before the deletion users are told."""
+"""How long before the deletion yurt says so."""
 
 
 def expiry(store: Store, entries: Iterable[Entry], rules: Sequence[PurgeRule], now: float) -> dict[str, float]:
