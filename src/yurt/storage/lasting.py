@@ -24,7 +24,7 @@ def candidates(context: str, known: Sequence[TierPlace], to: str) -> list[TierPl
     raise NotFoundError(
         f"{context} has no storage tier '{to}'; it has: {names}",
         code="not-found",
-        hint=f"`yurt storage {context}` lists them; add your own with the context key `tiers`",
+        hint=f"`yurt storage show {context}` lists them; add your own with the context key `tiers`",
     )
 
 
@@ -49,7 +49,9 @@ def check_not_there(context: str, known: Sequence[TierPlace], path: str, label: 
     """UserError if a path is on a lasting tier, or on the tier that it would be copied to."""
     own = of_path(known, path)
     if own is not None and own.name == to:
-        raise UserError(f"{label} is on {to} already", code="usage", hint=f"`yurt storage {context}` lists other tiers")
+        raise UserError(
+            f"{label} is on {to} already", code="usage", hint=f"`yurt storage show {context}` lists other tiers"
+        )
     if own is not None and not to and own.purge_days is None and own.name in (*LASTING, "archive"):
         raise UserError(
             f"{label} is on {own.name}, from which {context} deletes nothing as far as yurt knows",

@@ -17,7 +17,9 @@ rsync=
 run_copy() { # run_copy COMMAND...: sets `why` if it fails
   why=$("$@" 2>&1 > /dev/null < /dev/null) && return
   code=$?
-  why=$(printf '%s\n' "$why" | grep -v -e '^rsync error' -e '^rsync: .*connection' | tail -n 1)
+  all=$why
+  why=$(printf '%s\n' "$all" | grep -e 'No space left' -e '[Qq]uota' | tail -n 1)
+  [ -n "$why" ] || why=$(printf '%s\n' "$all" | grep -v -e '^rsync error' -e '^rsync: connection' | tail -n 1)
   why=${why:-exit code $code}
   return $code
 }
