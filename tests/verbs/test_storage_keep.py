@@ -49,7 +49,7 @@ def test_a_run(user: User) -> None:
     run = finished(user)
     (row,) = user.quick("ps", "--json").json["data"]
     assert 4 < (row["deleted_at"] - time.time()) / 86_400 < 5
-    assert "results deleted in 4 days" in user.quick("ps", "--cached").out
+    assert "deleted in 4 days" in user.quick("ps", "--cached").out
     shown = user.quick("show", run)
     assert f"its results are deleted in 4 days; copy them with `yurt storage keep {run}`" in shown.out
     assert "in 2 files" in shown.out
@@ -107,7 +107,7 @@ def test_without_rsync(user: User, tmp_path: Path) -> None:
 def test_a_sweep_and_a_place(user: User) -> None:
     scratch, project = with_tiers(user)
     sweep = finished(user, WRITE, "--grid", "x=1,2")
-    assert "results deleted in 4 days" in user.quick("ps").out
+    assert "deleted in 4 days" in user.quick("ps").out
     data = user.quick("storage", "keep", sweep, "--json").json["data"]
     assert [each["what"] for each in data] == [f"{sweep}.0", f"{sweep}.1"]
     assert all(tree(Path(each["path"])) >= {"outputs/a b/c", "work/own.txt"} for each in data)

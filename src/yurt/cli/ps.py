@@ -100,7 +100,7 @@ def _reason(row: RunRow) -> str:
         return reason
     from yurt.cli.deletion import deletion
 
-    when = f"results {deletion(row.deleted_at, time.time())}"
+    when = deletion(row.deleted_at, time.time())
     return f"{when}; {reason}" if reason else when
 
 
