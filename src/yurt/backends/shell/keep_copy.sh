@@ -33,12 +33,12 @@ tar_copy() ( # tar_copy FOLDER TARGET [LIST]: the whole folder, or the files in 
 )
 copy_all() { # copy_all FOLDER TARGET
   [ -d "$1" ] || return 0
-  if [ -n "$rsync" ]; then run_copy rsync -a "$1/" "$2/"; else run_copy tar_copy "$1" "$2"; fi
+  if [ -n "$rsync" ]; then run_copy rsync -a --temp-dir="$tmp" "$1/" "$2/"; else run_copy tar_copy "$1" "$2"; fi
 }
 copy_listed() { # copy_listed FOLDER TARGET: the files in the list $aside.list
   [ -s "$aside.list" ] || return 0
   if [ -n "$rsync" ]; then
-    run_copy rsync -a -0 --files-from="$aside.list" "$1/" "$2/"
+    run_copy rsync -a -0 --temp-dir="$tmp" --files-from="$aside.list" "$1/" "$2/"
   else
     run_copy tar_copy "$1" "$2" "$aside.list"
   fi
@@ -78,7 +78,8 @@ is_same() { # is_same TARGET: whether it has as many files and bytes of everythi
 }
 keep() { # keep run|place SOURCE TARGET
   aside=${3%/*}/.${3##*/}.part old=${3%/*}/.${3##*/}.old why='' measures=''
-  mkdir -p "${3%/*}" || { why="cannot create ${3%/*}" && return 1; }
+  tmp=${3%/*}/.${3##*/}.tmp.$$ # a killed rsync leaves unfinished files, which must not become part of the copy
+  mkdir -p "${3%/*}" "$tmp" || { why="cannot create ${3%/*}" && return 1; }
   [ -e "$3" ] || [ ! -e "$old" ] || mv -T "$old" "$3" # killed while it replaced the earlier copy
   rm -rf "$old"
   if [ "$1" = run ]; then
@@ -86,7 +87,7 @@ keep() { # keep run|place SOURCE TARGET
     ! is_same "$3" || { same=yes && return 0; }
   fi
   if [ -d "$3" ]; then # files that the source has no longer
-    if [ -n "$rsync" ]; then run_copy rsync -a --link-dest="$3" "$3/" "$aside/"; else run_copy tar_copy "$3" "$aside"; fi || return
+    if [ -n "$rsync" ]; then run_copy rsync -a --temp-dir="$tmp" --link-dest="$3" "$3/" "$aside/"; else run_copy tar_copy "$3" "$aside"; fi || return
   fi
   if [ "$1" = run ]; then
     copy_run "$2" || return
@@ -98,14 +99,17 @@ keep() { # keep run|place SOURCE TARGET
   else
     run_copy cp -p "$2" "$aside" || return
   fi
-  rm -f "$aside.list"
+  rm -rf "$aside.list" "${3%/*}/.${3##*/}.tmp".*
   [ ! -e "$3" ] || mv -T "$3" "$old" || return
   mv -T "$aside" "$3" || return
   rm -rf "$old"
 }
 while [ $# -gt 0 ]; do
   same=
-  if keep "$1" "$2" "$3"; then
+  keep "$1" "$2" "$3"
+  code=$?
+  rm -rf "$tmp"
+  if [ "$code" -eq 0 ]; then
     case $same in yes) echo "same $measures" ;; *) echo "done $measures" ;; esac
   elif [ "$1" = run ] && measure_run "$2" && is_same "$3"; then
     echo "same $measures" # another process was first
