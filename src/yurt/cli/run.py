@@ -15,6 +15,7 @@ from yurt.cli.progress import watching
 from yurt.cli.settings import options as setting_options
 from yurt.errors import UserError
 from yurt.model import settings
+from yurt.model.settings_storage import OUTPUT
 from yurt.model.sizes import MB
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Run(app.Verb):
     type=Number(1),
     help="Maximum size of a single file in the snapshot, in MB (default: 50).",
 )
-@setting_options(settings.CODE, settings.OUTPUT)
+@setting_options(settings.CODE, OUTPUT)
 @click.option("--copy", is_flag=True, help="Copy the code into the run folder instead of linking it.")
 @click.option("--hold", is_flag=True, help="Submit the job on hold; release it with `yurt release RUN`.")
 @setting_options(settings.HOMES)
