@@ -67,6 +67,8 @@ CODES: dict[str, str] = {
     "git-failed": "git failed; the message includes the output.",
     "project-refused": "The folder cannot be used as a project, because it contains your keys.",
     "snapshot-too-large": "A file, or the project as a whole, is too large for a code snapshot.",
+    "no-room": "A copy does not fit into a storage tier.",
+    "no-lasting-tier": "A context has no storage tier that lasts.",
     "disk-full": "A disk is full.",
     "quota-full": "Your disk quota is used up.",
     "ssh-login-required": "The site asks for a password or a code; run `yurt login`.",

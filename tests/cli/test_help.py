@@ -93,6 +93,7 @@ def test_context_is_listed_only_where_it_has_a_meaning() -> None:
         "yurt shell",
         "yurt cluster",
         "yurt storage",
+        "yurt storage show",
         "yurt login",
         *context,
         *env,

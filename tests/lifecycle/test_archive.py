@@ -118,7 +118,9 @@ def test_only_the_end_of_large_files_is_kept(user: User) -> None:
 def test_the_first_verdict_stays(user: User) -> None:
     """Another yurt recorded the final status first: this one adopts it."""
     run = user.quick("--json", "run", "sh", "-c", PATIENT + "; exit 7").json["data"]["run"]
-    theirs = Verdict(state="failed", reason="theirs", native="FAILED", job="1", exit_code=7)
+    theirs = Verdict(
+        state="failed", reason="theirs", native="FAILED", job="1", exit_code=7, result_bytes=5, result_files=6
+    )
     (Path(run["folder"]) / "status.json").write_bytes(msgspec.json.encode(theirs) + b"\n")
     Path(run["folder"], "go").touch()
     assert user.quick("wait", run["id"]).code == 1

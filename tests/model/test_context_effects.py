@@ -9,7 +9,7 @@ NO_EFFECT = (
     "env_cuda",
     *("login_profile", "exclude", "writable", "registry_url", "profile", "lab"),
     *("dev_workspace", "dev_interval", "dev_compression", "dev_tier", "dev_keep", "dev_limit", "dev_idle"),
-    *("dev_idle_release", "home_sync", "race_wait", "tiers", "tier_purge", "tier_quota"),
+    *("dev_idle_release", "home_sync", "race_wait", "tiers", "tier_purge", "tier_quota", "output_size"),
 )
 """Keys that only name or limit what a run requests."""
 

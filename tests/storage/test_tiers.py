@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from yurt.errors import UserError
@@ -9,9 +11,10 @@ from yurt.model.context import Context
 from yurt.model.facts import Facts, NodeFacts, Tier
 from yurt.model.run import Run, Status
 from yurt.model.storage import TierPlace
-from yurt.storage.purge import DAY, upcoming
+from yurt.storage.expiry import DAY
+from yurt.storage.purge import upcoming
 from yurt.storage.tiers import of_path, tiers
-from yurt.store import Entry
+from yurt.store import Entry, Store
 
 NODE = NodeFacts(node="n1", probed_at=1, internet=False, ssh=True, tmpdir=True)
 FACTS = Facts(
@@ -78,7 +81,7 @@ def test_wrong_values(keys: dict[str, object]) -> None:
     )
 
 
-def test_runs_that_are_deleted_next() -> None:
+def test_runs_that_are_deleted_next(tmp_path: Path) -> None:
     scratch = TierPlace(name="scratch", path="/scratch/me", purge_days=60)
 
     def entry(name: str, folder: str, *, final: bool = True, ended: float = 0.0) -> Entry:
@@ -102,5 +105,5 @@ def test_runs_that_are_deleted_next() -> None:
         entry("home", "/home/me/yurt/home", ended=5 * DAY),
         entry("sent", ""),
     ]
-    found = upcoming(entries, [scratch], now=61 * DAY)
+    found = upcoming(Store(str(tmp_path / "yurt.db")), entries, [scratch], now=61 * DAY)
     assert [(each.run, each.at) for each in found] == [("soon", 65 * DAY), ("late", 80 * DAY)]

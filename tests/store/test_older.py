@@ -46,7 +46,14 @@ def test_an_index_of_version_8(tmp_path: Path) -> None:
         assert made.code.dirty == run["code"]["changed"] and made.code.tree == run["code"]["tree"]
         same = set(run) - set(older.RUN) - {"code"}
         assert {key: run[key] for key in same} == {key: msgspec.to_builtins(getattr(made, key)) for key in same}
-        new = {"listed_at": None, "unsure_since": None, "building": False, "held": ""}
+        new = {
+            "listed_at": None,
+            "unsure_since": None,
+            "building": False,
+            "held": "",
+            "result_bytes": None,
+            "result_files": None,
+        }
         assert {older.STATUS.get(key, key): each for key, each in status.items()} | new == msgspec.to_builtins(now)
     assert store.outbox("local") == []
     running = [each.id for each in store.refs("local")]

@@ -57,6 +57,7 @@ from yurt.verbs.secret import Secret
 from yurt.verbs.shell import Session
 from yurt.verbs.show import Shown
 from yurt.verbs.storage import ContextStorage
+from yurt.verbs.storage_keep import Kept
 from yurt.verbs.tensorboard import TensorboardPage
 from yurt.verbs.wandb import WandbSynced
 from yurt.verbs.why import Explanation
@@ -68,7 +69,8 @@ KINDS: dict[str, tuple[str, Any]] = {
     "shell": ("yurt shell", Session),
     "forwarded": ("yurt forward", Forwarded),
     "service": ("yurt serve", Service),
-    "storage": ("yurt storage", list[ContextStorage]),
+    "storage": ("yurt storage show", list[ContextStorage]),
+    "results-kept": ("yurt storage keep", list[Kept]),
     "why": ("yurt why", Explanation),
     "data-copied": ("yurt data put, yurt data get", DataCopied),
     "data-listed": ("yurt data ls", DataListed),

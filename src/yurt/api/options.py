@@ -48,6 +48,7 @@ class Options(TypedDict, total=False):
     exclude: Sequence[str]
     snapshot: bool
     """Whether to upload a snapshot of the code; True by default."""
+    output_size: str
     sync: bool
     """Whether the job is held until a home sync that starts after its submission."""
     requeue: bool

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from yurt.model.state import Observation
+from yurt.model.storage import TierUse
 
 
 class CodeParcel(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +74,8 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     """Files of the code that a purge removed or a run changed; they were uploaded again, or will be."""
     groups: dict[str, str] = {}
     """Sweeps: the job of each submitted group of tasks."""
+    room: TierUse | None = None
+    """How full the storage tier of the run is, if that was requested."""
 
 
 class Preview(msgspec.Struct, frozen=True):

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
         Ended,
         Gathered,
         Holdings,
+        KeepItem,
+        KeepSource,
+        KeptItem,
         Limits,
         LogPosition,
         LogSink,
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
     from yurt.model.live import Live, LiveNode
     from yurt.model.run import Placement, Plan, Resources, RunRef
     from yurt.model.secrets import Shares
-    from yurt.model.storage import StorageReport, TierPlace
+    from yurt.model.storage import StorageReport, TierPlace, TierUse
     from yurt.model.workspace import Workspace
 
 
@@ -60,6 +63,7 @@ class Runs(Protocol):
         shares: Shares | None = None,
         calls: bytes = b"",
         building: bool = False,
+        room: TierPlace | None = None,
     ) -> Placed:
         """Upload a run and submit its job. The command starts once, no matter how often this is retried.
 
@@ -68,6 +72,7 @@ class Runs(Protocol):
         `shares` are the shares of the run's secrets, made for this nonce.
         `calls` are the function calls of the tasks; they can be omitted once some tasks are submitted.
         `building`: the build of the run's environment has just begun; its job is held until the end of the build.
+        `room`: a storage tier whose free space the result contains, as it was just before the submission.
         """
 
     def observe(self, runs: Sequence[RunRef], since: bytes = b"") -> Observed:
@@ -175,6 +180,19 @@ class Files(Protocol):
 
         The files of a single run are written to `target` itself. Return the method (rsync, tar) and what was fetched.
         After a lost connection, a retry continues.
+        """
+
+    def keep_look(
+        self, items: Sequence[KeepItem], places: Sequence[TierPlace]
+    ) -> tuple[list[KeepSource], list[TierUse]]:
+        """Return what there is to copy, and how full storage tiers are, in one request."""
+
+    def keep(
+        self, tier: str, items: Sequence[KeepItem], *, checkpoints: bool, copied: Callable[[int], None]
+    ) -> list[KeptItem]:
+        """Copy results to a tier of the same site. `tier`: its folder. `copied` receives the number of items so far.
+
+        Each copy is complete or does not exist. UnreachableError: the site may continue; a retry completes it.
         """
 
     def survey(self, folders: Sequence[str]) -> list[Survey]:
@@ -369,8 +387,11 @@ class Site(Protocol):
         If only the scheduler does not respond, `silent` of the result says so. UnreachableError: nothing responds.
         """
 
-    def storage(self, places: Sequence[TierPlace], report: str = "") -> StorageReport:
-        """Return how full storage tiers are, in one request. `report`: a command of the site that prints more."""
+    def storage(self, places: Sequence[TierPlace], report: str = "", own: Sequence[str] = ()) -> StorageReport:
+        """Return how full storage tiers are, in one request. `report`: a command of the site that prints more.
+
+        `own`: folders of yurt to measure, within a time limit.
+        """
 
     def nodes(self) -> list[LiveNode]:
         """Return all nodes of the site, in one request; empty for a site without a scheduler."""

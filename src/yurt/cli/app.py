@@ -139,7 +139,7 @@ class _WithExamples(click.Command):
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_help_text(ctx, formatter)
         words = (word for parameter in self.params for word in (parameter.metavar or "").split())
-        if any(word.strip("[].").partition(":")[0] == "RUN" for word in words):
+        if any("RUN" in word.strip("[].").partition(":")[0].split("|") for word in words):
             formatter.write_paragraph()
             with formatter.indentation():
                 formatter.write_text(RUN_HELP)

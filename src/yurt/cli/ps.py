@@ -95,7 +95,13 @@ def _watch(results: Iterator[Result[list[RunRow]]], *, wide: bool) -> None:
 
 
 def _reason(row: RunRow) -> str:
-    return render.new_reason(row.state, row.reason)
+    reason = render.new_reason(row.state, row.reason)
+    if row.deleted_at is None:
+        return reason
+    from yurt.cli.deletion import deletion
+
+    when = deletion(row.deleted_at, time.time())
+    return f"{when}; {reason}" if reason else when
 
 
 def _took(row: RunRow, started: float, now: float) -> float:

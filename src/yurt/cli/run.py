@@ -15,6 +15,7 @@ from yurt.cli.progress import watching
 from yurt.cli.settings import options as setting_options
 from yurt.errors import UserError
 from yurt.model import settings
+from yurt.model.settings_storage import OUTPUT
 from yurt.model.sizes import MB
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Run(app.Verb):
     type=Number(1),
     help="Maximum size of a single file in the snapshot, in MB (default: 50).",
 )
-@setting_options(settings.CODE)
+@setting_options(settings.CODE, OUTPUT)
 @click.option(
     "--stage",
     multiple=True,

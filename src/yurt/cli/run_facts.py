@@ -31,6 +31,8 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("source", run.source),
         ("folder", run.folder + (f" (removed {render.moment(here.removed_at)})" if here.removed_at else "")),
         ("fetched to", ", ".join(here.copies)),
+        ("kept in", _kept(found)),
+        ("expires", _expires(found)),
         ("tracked", _tracked(here.tracked, final=status.state in FINAL)),
         ("code", _code(run)),
         ("environment", _environment(run.env, len(found.packages)) if run.env is not None else ""),
@@ -55,6 +57,23 @@ def stage_lines(stage: Any) -> list[str]:
 
 def _kept_in(output: Any) -> str:
     return f"{output.path}/RUN" if output.path else "the outputs of the run"
+
+
+def _kept(found: Any) -> str:
+    """Return where the copy of a run on a lasting tier is."""
+    copy = None if found.run.tasks else found.site_copy
+    return "" if copy is None else f"{copy.path} ({copy.tier}, {render.moment(copy.at)})"
+
+
+def _expires(found: Any) -> str:
+    """Return when the site deletes results that are nowhere else, and how to keep them."""
+    if found.deleted_at is None:
+        return ""
+    from yurt.cli.deletion import deletion
+
+    run, now = found.run.id, time.time()
+    keep = f"; copy them with `yurt storage keep {run}` or `yurt fetch {run}`" if found.deleted_at > now else ""
+    return f"its results {'are ' if found.deleted_at > now else ''}{deletion(found.deleted_at, now)}{keep}"
 
 
 def _tracked(tracked: Any, *, final: bool) -> str:

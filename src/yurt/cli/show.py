@@ -99,6 +99,7 @@ def _print(found: Any, here: Any) -> None:
         ("started", render.moment(status.started)),
         ("finished", render.moment(status.ended)),
         ("took", took(status)),
+        ("wrote", _wrote(status)),
         ("exit code", "" if status.exit_code is None else str(status.exit_code)),
         ("restarts", _restarts(run, status)),
         ("refreshed", render.moment(here.refreshed_at)),
@@ -143,6 +144,13 @@ def _restarts(run: Any, status: Any) -> str:
     if not allowed:
         return str(status.restarts or "")
     return f"{status.restarts} (at most {allowed})"
+
+
+def _wrote(status: Any) -> str:
+    """Return what the run had written when it ended."""
+    if status.result_files is None or status.result_bytes is None:
+        return ""
+    return f"{render.amount(status.result_bytes)} in {render.count(status.result_files, 'file')}"
 
 
 def _on_site(parts: Any, here: Any) -> str:

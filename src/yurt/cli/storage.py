@@ -1,173 +1,43 @@
-"""`yurt storage [CONTEXT…]`: the storage tiers of contexts."""
+"""`yurt storage …`: storage tiers. Each command has a module of its own, imported when it is called."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import click
 
-from yurt.cli import app, render
-from yurt.cli.app import context_names, verb
+from yurt.cli.app import Group, context_names
 
 if TYPE_CHECKING:
-    from yurt.model.storage import TierPlace, TierUse
-    from yurt.verbs.storage import ContextStorage, TierRow
+    from click.shell_completion import CompletionItem
 
-BAR = 10
-"""Width of a bar."""
+COMMANDS: dict[str, tuple[str, str]] = {
+    "show": ("yurt.cli.storage_show:show", "Show storage tiers, how full they are, and what expires."),
+    "keep": ("yurt.cli.storage_keep:keep", "Copy results to a storage tier that is not purged."),
+}
 
-NEAR, FULL = 0.8, 0.95
-"""Parts of a quota from which a bar is yellow, and red."""
+EXAMPLES = ["yurt storage", "yurt storage alpha beta", "yurt storage keep x7q4z", "yurt storage --json"]
 
 
-@verb(examples=["yurt storage", "yurt storage alpha beta", "yurt storage --json"])
-@click.argument("names", nargs=-1, metavar="[CONTEXT]...", shell_complete=context_names)
-def storage(names: tuple[str, ...]) -> int:
-    """Show storage tiers, how full they are, and what expires.
+class Storage(Group):
+    """The group `storage`: without a command, other words are contexts to show."""
 
-    Shows the folders of each CONTEXT, or of the current context: what they are for, your use and quota if the site
-    reports them, and else those of the whole file system, and when the site deletes files. Below them are the finished
-    runs that the site will delete first.
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or args[0] not in (*COMMANDS, "--help", "-h"):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
 
-    The tiers are found with the variables of the site, such as SCRATCH. Change or add some with the context keys
-    `tiers`, `tier_purge` and `tier_quota`; `storage_report` is a command of the site whose output is shown, too.
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a command, or a context."""
+        from click.shell_completion import CompletionItem
+
+        names = context_names(ctx, click.Argument(["names"]), incomplete)
+        return [*super().shell_complete(ctx, incomplete), *map(CompletionItem, names)]
+
+
+@click.group(cls=Storage, lazy=COMMANDS, examples=EXAMPLES, subcommand_metavar="[COMMAND] [ARGS]...")
+def storage() -> None:
+    """Show storage tiers, and keep what would expire.
+
+    Short for `yurt storage show [CONTEXT]...`: `yurt storage [CONTEXT]...`.
     """
-    from yurt.cli.progress import watching
-    from yurt.verbs import storage as verbs
-
-    with watching() as watch:
-        found = verbs.storage(names, context=app.current().context, watch=watch)
-
-    def print_text() -> None:
-        for at, each in enumerate(found.data):
-            if at:
-                print()
-            _print(each, titled=len(found.data) > 1)
-
-    return render.result(found, print_text, requested=True)
-
-
-def _print(found: ContextStorage, *, titled: bool) -> None:
-    from yurt.cli.listing import listing
-
-    if titled:
-        print(render.plain(f"{found.context}:"))
-    if not found.tiers:
-        print("no storage tiers are known; add some with the context key `tiers`")
-    else:
-        columns = ["tier", "space", "used", "files", "deleted after", "path", "for"]
-        rows = [
-            [
-                each.place.name + ("*" if each.yurt else ""),
-                _bar(_part(each)),
-                _space(each),
-                _files(each),
-                "" if each.place.purge_days is None else f"{each.place.purge_days} days",
-                _where(each.place, each.use),
-                each.place.purpose,
-            ]
-            for each in found.tiers
-        ]
-        listing(
-            columns,
-            rows,
-            styles=[_style(_part(each)) for each in found.tiers],
-            styled="space",
-            shrinks=["path", "for"],
-            drops=["for", "files", "space"],
-        )
-        if any(each.yurt for each in found.tiers):
-            print("* runs of yurt are kept here")
-    _print_purged(found)
-    if found.report:
-        print()
-        print(render.plain(found.report))
-
-
-def _print_purged(found: ContextStorage) -> None:
-    if not found.purged:
-        return
-    first, count = found.purged[0], len(found.purged)
-    days = max(0, int((first.at - time.time()) / 86_400))
-    more = f", and {count - 1} more later" if count > 1 else ""
-    when = "today" if days == 0 else "tomorrow" if days == 1 else f"in {days} days"
-    name = f" ({first.name})" if first.name else ""
-    print(render.plain(f"deleted next: run {first.run}{name} on {first.tier}, {when}{more}"))
-
-
-def _part(row: TierRow) -> float | None:
-    """Return which part of the quota, else of the file system, is used: bytes or files, whichever is more."""
-    parts = [
-        used / limit
-        for used, limit in (_bytes(row.place, row.use), _count(row.place, row.use))
-        if used is not None and limit
-    ]
-    return max(parts, default=None)
-
-
-def _bytes(place: TierPlace, use: TierUse | None) -> tuple[int | None, int | None]:
-    """Return the bytes that are used, and how many there may be: yours if the site says so, else those of everyone."""
-    if use is None:
-        return None, None
-    if use.quota is not None and use.quota.used is not None:
-        return use.quota.used, use.quota.limit or place.quota or use.total
-    if use.total is None or use.free is None:
-        return None, None
-    return use.total - use.free, use.total
-
-
-def _count(place: TierPlace, use: TierUse | None) -> tuple[int | None, int | None]:
-    if use is None:
-        return None, None
-    if use.quota is not None and use.quota.files is not None:
-        return use.quota.files, use.quota.files_limit or place.files_quota
-    if not use.files_total or use.files_free is None:
-        return None, None
-    return use.files_total - use.files_free, use.files_total
-
-
-def _space(row: TierRow) -> str:
-    used, limit = _bytes(row.place, row.use)
-    if row.place.quota and row.use is not None and (row.use.quota is None or row.use.quota.used is None):
-        return f"{_size(used, limit)}, quota {render.amount(row.place.quota)}"
-    if used is None:
-        return "not there" if row.use is not None and not row.use.there else ""
-    return _size(used, limit)
-
-
-def _size(used: int | None, limit: int | None) -> str:
-    if used is None:
-        return "unknown"
-    return f"{render.amount(used)} of {render.amount(limit)}" if limit else render.amount(used)
-
-
-def _files(row: TierRow) -> str:
-    used, limit = _count(row.place, row.use)
-    if used is None:
-        return ""
-    return f"{_short(used)} of {_short(limit)}" if limit else _short(used)
-
-
-def _short(number: int) -> str:
-    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if number >= size:
-            return f"{number / size:.3g}{unit}"
-    return str(number)
-
-
-def _bar(part: float | None) -> str:
-    if part is None:
-        return ""
-    filled = min(BAR, round(part * BAR))
-    return f"{'#' * filled}{'.' * (BAR - filled)} {part:4.0%}"
-
-
-def _style(part: float | None) -> str:
-    return "" if part is None or part < NEAR else "yellow" if part < FULL else "red"
-
-
-def _where(place: TierPlace, use: TierUse | None) -> str:
-    if place.path:
-        return place.path + (" (read only)" if use is not None and use.there and not use.writable else "")
-    return f"${place.variable} of each job" if place.variable else "on each node"

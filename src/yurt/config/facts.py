@@ -26,14 +26,20 @@ def file_of(name: str) -> Path:
 
 def load(context: Context, *, now: float | None = None) -> Facts | None:
     """Return the cached facts of a context; None if there are none, they are too old, or the address differs."""
+    found = last(context)
+    if found is None:
+        return None
+    age = (time.time() if now is None else now) - found.probed_at
+    return found if 0 <= age < WEEK else None
+
+
+def last(context: Context) -> Facts | None:
+    """Return the cached facts of a context, also old ones; None if there are none, or the address differs."""
     try:
         kept = msgspec.json.decode(file_of(context.name).read_bytes(), type=Kept)
     except (OSError, msgspec.MsgspecError):
         return None
-    if kept.address != address_of(context):
-        return None
-    age = (time.time() if now is None else now) - kept.facts.probed_at
-    return kept.facts if 0 <= age < WEEK else None
+    return kept.facts if kept.address == address_of(context) else None
 
 
 def save(context: Context, facts: Facts) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from yurt.config import paths
 from yurt.errors import NotFoundError, RefusedError, UserError, one_of
-from yurt.lab import network, processes
+from yurt.lab import limits, network, processes
 from yurt.lab.cluster import Cluster, inside
 from yurt.lab.relay import Rules, parse
 from yurt.lab.shell import run
@@ -147,6 +147,22 @@ class Faults:
         """Undo `full`."""
         pid, folder = self._disk(target)
         run(inside(pid, ["rm", "-f", f"{folder}/{FILLER}"]), code="lab-fault-failed")
+
+    def limit(self, target: str, *, megabytes: int = 64, files: int = 10_000) -> None:
+        """Give the researcher's folder on a shared disk a file system of its own, empty and of this size."""
+        cluster, disk = self._shared_disk(target)
+        limits.limit(cluster, disk, megabytes=megabytes, files=files)
+
+    def unlimit(self, target: str) -> None:
+        """Undo `limit`."""
+        limits.unlimit(*self._shared_disk(target))
+
+    def _shared_disk(self, target: str) -> tuple[Cluster, str]:
+        cluster_name, _, disk = target.partition(":")
+        if disk not in MOUNTS:
+            names = [f"{cluster_name}:{each}" for each in MOUNTS]
+            raise NotFoundError(f"disk '{target}' not found in the lab", code="not-found", hint=f"use {one_of(names)}")
+        return self.lab.cluster(cluster_name), disk
 
     def link(self, _target: str = "") -> None:
         """Connect the login hosts of the two clusters."""

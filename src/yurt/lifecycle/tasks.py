@@ -37,6 +37,9 @@ class SweepShown(msgspec.Struct, frozen=True, kw_only=True):
     """Of a race: where it was submitted, and how many tasks each one won."""
     tracked: Tracked | None = None
     """When and where this machine sent it to MLflow, or why not; null without the setting `track`."""
+    deleted_at: float | None = None
+    """When its site deletes its results, at the earliest, if that is within 14 days, or was, and this machine has no
+    record of a copy."""
 
 
 class Plotted(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +60,7 @@ def shown(
     *,
     packages: dict[str, str],
     candidates: Sequence[RaceCandidate],
+    deleted_at: float | None = None,
 ) -> SweepShown:
     """Return a sweep with some of its tasks in `rows`; `every` contains all of them."""
     started = min((row.started for row in every if row.started is not None), default=None)
@@ -70,6 +74,7 @@ def shown(
         packages=packages,
         candidates=list(candidates),
         tracked=store.tracked(entry.run.id),
+        deleted_at=deleted_at,
     )
 
 

@@ -75,6 +75,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     tiers: dict[str, str] = {}
     tier_purge: dict[str, str] = {}
     tier_quota: dict[str, str] = {}
+    output_size: str | None = None
     storage_report: str | None = None
     home_sync: bool = False
     race_address: str | None = None

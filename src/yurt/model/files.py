@@ -218,5 +218,34 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
     """The result of each folder, if several were fetched in one transfer."""
 
 
+class KeepItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A run folder, or another file or folder of a site, to copy to a lasting tier of the same site."""
+
+    source: str
+    target: str
+    """In the folder yurt-kept of the tier."""
+    run: bool = True
+    """Whether the source is a run folder, of which only results and records are copied."""
+
+
+class KeepSource(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is to copy: there, gone, or going (a run that has not finished)."""
+
+    what: str
+    measures: Measures = Measures()
+    """Of a file or a folder that is not a run: its outputs are all of it."""
+
+
+class KeptItem(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a copy to a lasting tier."""
+
+    copied: bool = False
+    """Whether something was copied; if not, and nothing failed, the copy was complete already."""
+    failed: str = ""
+    """Why there is no new copy."""
+    measures: Measures = Measures()
+    """What the run folder contained; empty texts for parts that were not copied."""
+
+
 Progress = Callable[[int, int], None]
 """Receives the bytes so far and in total; 0 in total if that is unknown."""

@@ -220,8 +220,21 @@ def tool(base_folder: str, name: str) -> str:
     return f"{base_folder}/tools/{name}"
 
 
+KEPT = "yurt-kept"
+"""The folder in a lasting tier with copies of results."""
+
+
+def kept(tier: str, project: str, run_id: str) -> str:
+    """Return the folder in a tier for the copy of a run, or of a task of a sweep."""
+    sweep_id, _, number = run_id.partition(".")
+    folder = f"{tier.rstrip('/')}/{KEPT}/{project}/{sweep_id}"
+    return f"{folder}/{TASKS}/{number}" if number else folder
+
+
 def chain(folder: str) -> list[str]:
-    """Return yurt's folder on a site and the folders below it, down to this one."""
+    """Return yurt's folder on a site and the folders below it, down to this one; of a kept copy only itself."""
+    if f"/{KEPT}/" in folder:
+        return [folder]
     head, kind, below = max((folder.rpartition(f"/{kind}/") for kind in KINDS), key=lambda parts: len(parts[0]))
     if not kind:
         return [folder]
@@ -230,5 +243,8 @@ def chain(folder: str) -> list[str]:
 
 
 def project_of(run_folder: str) -> str:
-    """Return the project folder of a run, a sweep or a task."""
+    """Return the project folder of a run, a sweep or a task; of a kept copy, the folder of those of the project."""
+    if f"/{KEPT}/" in run_folder:
+        head, _, below = run_folder.rpartition(f"/{KEPT}/")
+        return f"{head}/{KEPT}/{below.partition('/')[0]}"
     return re.split(rf"/(?:runs|sweeps)/[^/]+(?:/{TASKS}/\d+)?$", run_folder)[0]

@@ -15,6 +15,15 @@ NUMBER = re.compile(r"\[?(\d+(?:\.\d+)?)([kKMGTPE]?)\*?\]?")
 UNITS = {"": 1, "k": KB, "K": KB, "M": KB**2, "G": KB**3, "T": KB**4, "P": KB**5, "E": KB**6}
 
 
+def read_amount(text: str) -> tuple[int | None, int | None] | None:
+    """Return the bytes and the files of an amount: `1T`, `500000 files` or `1T 500000 files`; None if it is none."""
+    found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d+)?\s*[KMGTkmgt]i?[Bb]?)?[\s,]*(?:(\d{1,15})\s*files)?\s*", text)
+    if found is None or not any(found.groups()):
+        return None
+    size = found[1].replace(" ", "").rstrip("Bb").rstrip("i").upper() if found[1] else ""
+    return int(float(size[:-1]) * UNITS[size[-1]]) if size else None, int(found[2]) if found[2] else None
+
+
 def read_lfs(text: str) -> Quota | None:
     """Return the quota in the output of `lfs quota`, with or without its titles; None if there is none.
 

@@ -237,6 +237,10 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     seconds: float | None = None
     """Total running time of all starts, in seconds; null until it has finished."""
+    result_bytes: int | None = None
+    """Disk space of its outputs, its checkpoints and its working directory at its end; null if that is unknown."""
+    result_files: int | None = None
+    """Number of files in them."""
     start: int = 1
     """The number of the next start, if one is pending."""
     retries: int = 0

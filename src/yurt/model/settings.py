@@ -10,7 +10,7 @@ from __future__ import annotations
 from yurt.model.settings_dev import DEV
 from yurt.model.settings_race import RACE
 from yurt.model.settings_row import Row
-from yurt.model.settings_storage import STORAGE
+from yurt.model.settings_storage import OUTPUT, STORAGE
 
 # An option that adds to the value of the context, such as --tag, has its own row next to the row of the key.
 
@@ -523,5 +523,5 @@ CONTEXT = (
     Row(key="lab", site=True, example="default", about="Lab that created this context and can update or remove it."),
 )
 
-OPTIONS = (*LABELS, *RESOURCES, *ENVIRONMENT, *FILES, *CODE, *HOMES, *RESTARTS, *SWEEP)
+OPTIONS = (*LABELS, *RESOURCES, *ENVIRONMENT, *FILES, *CODE, *OUTPUT, *HOMES, *RESTARTS, *SWEEP)
 TABLE: tuple[Row, ...] = (*OPTIONS, *CONTEXT, *DEV, *STORAGE, *RACE)

@@ -36,3 +36,15 @@ STORAGE = (
         effect="runs on the login node with `yurt storage`",
     ),
 )
+
+OUTPUT = (
+    Row(
+        option="output_size",
+        cli="--output-size SIZE",
+        key="output_size",
+        example="20G 1000 files",
+        help="What the run will write, for a warning if it may not fit: 20G, `20G 1000 files`.",
+        about="What a run will write, in bytes, in files or in both; of a sweep, each task. yurt warns if that may not"
+        " fit into the storage tier of the run. Without it, what earlier runs of the same command wrote counts.",
+    ),
+)

@@ -66,6 +66,10 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why the environment of the command could not be set up, if so."""
     unstaged: str = ""
     """Which outputs were not copied back from the disk of the node, and why, if so."""
+    kb: int | None = None
+    """Disk space of its outputs, its checkpoints and its working directory, in KB, if that was measured."""
+    files: int | None = None
+    """Number of files in them."""
 
 
 def read_ending(text: bytes | str) -> Ending | None:
@@ -390,6 +394,8 @@ def _ended(after: Status, seen: Observation) -> Status:
         job=ending.job or after.job,
         restarts=max(after.restarts, ending.restarts),
         seconds=ending.seconds,
+        result_bytes=after.result_bytes if ending.kb is None else ending.kb * 1024,
+        result_files=after.result_files if ending.files is None else ending.files,
         native=seen.native,
         missing_since=None,
         cancel_requested=False,

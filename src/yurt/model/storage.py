@@ -75,6 +75,17 @@ class TierUse(msgspec.Struct, frozen=True, kw_only=True):
     """What reported the quota: lfs quota or quota."""
 
 
+class OwnUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What yurt itself uses on a site."""
+
+    kind: str
+    """runs, snapshots (of code), envs, workspaces, claims (of races) or other."""
+    bytes: int
+    """On disk."""
+    files: int
+    """Files and folders."""
+
+
 class StorageReport(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of a site about its tiers."""
 
@@ -83,3 +94,7 @@ class StorageReport(msgspec.Struct, frozen=True, kw_only=True):
     """The output of the site's own command for it, if the context names one."""
     failed: str = ""
     """Why that command failed."""
+    own: list[OwnUse] = []
+    """What yurt uses, if that was requested."""
+    own_partly: bool = False
+    """Whether there was not enough time to count all of it."""

@@ -31,6 +31,10 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     seconds: float | None = None
     """Total running time of all starts, in seconds; null until it has finished."""
+    result_bytes: int | None = None
+    """Disk space of its outputs, its checkpoints and its working directory at its end; null if that is unknown."""
+    result_files: int | None = None
+    """Number of files in them."""
 
 
 class SweepVerdict(Verdict, frozen=True, kw_only=True, omit_defaults=True):
@@ -94,9 +98,10 @@ def adopt(status: Status, verdict: Verdict | None, ending: Ending | None, now: f
     """Return a status updated from the run folder. The job's exit.json outranks a verdict."""
     after = status
     if verdict is not None and verdict.state in FINAL:
-        after = msgspec.structs.replace(
-            status, **msgspec.structs.asdict(verdict), missing_since=None, cancel_requested=False
-        )
+        fields = msgspec.structs.asdict(verdict)
+        if verdict.result_files is None:  # an older yurt wrote the verdict
+            fields |= {"result_bytes": status.result_bytes, "result_files": status.result_files}
+        after = msgspec.structs.replace(status, **fields, missing_since=None, cancel_requested=False)
     if ending is not None and after.exit_code is None:
         after = next_status(after, Observation(ending=ending), now)
     return after

@@ -25,7 +25,7 @@ def path_of(context: Context, facts: Facts | None, place: PlaceName) -> str:
         raise NotFoundError(
             f"{context.name} has no storage tier '{place.tier}'; it has: {', '.join(known) or 'none'}",
             code="not-found",
-            hint=f"`yurt storage {context.name}` lists them; add your own with the context key `tiers`",
+            hint=f"`yurt storage show {context.name}` lists them; add your own with the context key `tiers`",
         )
     tier = known[place.tier]
     if not tier.path:

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from yurt.model.storage import TierPlace
+from yurt.storage.expiry import DAY, is_saved
 from yurt.storage.tiers import of_path
-from yurt.store import Entry
-
-DAY = 86_400
+from yurt.store import Entry, Store
 
 
 class Purged(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,9 +22,11 @@ class Purged(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the tier with its folder."""
     at: float
     """When, at the earliest: so many days after the run ended."""
+    saved: bool = False
+    """Whether nothing is lost then: the results were fetched or kept, or there are none, according to this machine."""
 
 
-def upcoming(entries: Iterable[Entry], tiers: Sequence[TierPlace], now: float) -> list[Purged]:
+def upcoming(store: Store, entries: Iterable[Entry], tiers: Sequence[TierPlace], now: float) -> list[Purged]:
     """Return the finished runs that are still there and will be deleted, the next one first."""
     found = []
     for entry in entries:
@@ -35,5 +36,5 @@ def upcoming(entries: Iterable[Entry], tiers: Sequence[TierPlace], now: float) -
             continue
         at = (status.ended or run.created) + tier.purge_days * DAY
         if at > now:
-            found.append(Purged(run=run.id, name=run.name, tier=tier.name, at=at))
+            found.append(Purged(run=run.id, name=run.name, tier=tier.name, at=at, saved=is_saved(store, entry)))
     return sorted(found, key=lambda each: each.at)

@@ -12,8 +12,8 @@ from yurt.backends.kinds import kind_of
 from yurt.errors import UserError
 from yurt.model.context import Context
 from yurt.model.facts import Facts
-from yurt.model.resources import parse_memory
-from yurt.model.storage import TierPlace
+from yurt.model.quotas import read_amount
+from yurt.model.storage import Shared, TierPlace
 from yurt.sites import folders
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def tiers(context: Context, facts: Facts | None) -> list[TierPlace]:
     for name, path in context.tiers.items():
         _check(context, "tiers", name, NAME.fullmatch(name) is not None and path[:1] in ("/", "~", "$"))
         place = folders.expand(context, facts, path, "tiers")
-        known = found.get(name) or TierPlace(name=name, path=place, purpose=PURPOSES.get(name, ""))
+        shared: Shared = "here" if kind_of(context.type).here else "all"
+        known = found.get(name) or TierPlace(name=name, path=place, purpose=PURPOSES.get(name, ""), shared=shared)
         found[name] = msgspec.structs.replace(known, path=place, variable="")
     areas = _areas(context)
     return [_described(context, each, areas.get(each.name)) for each in sorted(found.values(), key=_place)]
@@ -103,11 +104,10 @@ def _described(context: Context, tier: TierPlace, area: StorageArea | None) -> T
 
 def _quota(context: Context, name: str, text: str) -> tuple[int | None, int | None]:
     """Return the bytes and the files of a quota such as `1T`, `500000 files` or `1T 500000 files`."""
-    found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d+)?\s*[KMGTkmgt]i?[Bb]?)?[\s,]*(?:(\d+)\s*files)?\s*", text)
-    _check(context, "tier_quota", name, found is not None and any(found.groups()))
+    found = read_amount(text)
+    _check(context, "tier_quota", name, found is not None)
     assert found is not None
-    size = parse_memory(found[1].replace(" ", "").rstrip("Bb").rstrip("i")) * 1024 * 1024 if found[1] else None
-    return size, int(found[2]) if found[2] else None
+    return found
 
 
 def _check(context: Context, key: str, name: str, valid: bool) -> None:

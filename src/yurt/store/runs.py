@@ -30,6 +30,7 @@ from yurt.store.notices import Notices
 from yurt.store.races import HIDDEN, RACES, Races, placed
 from yurt.store.refreshes import Refreshes
 from yurt.store.schema import LATER, RENAME_FIELDS, SCHEMA, VERSION
+from yurt.store.site_copies import SiteCopies
 from yurt.store.tasks import OPEN, Entry, Tasks, entry_of, task_of, usual
 from yurt.store.tracked import Tracking
 
@@ -56,7 +57,7 @@ class _Sets(msgspec.Struct, frozen=True):
     sets: list[dict[str, Any]] = []
 
 
-class Store(BadNodes, Drafts, Made, Refreshes, Mirror, Notices, Tasks, Races, Copies, Tracking):
+class Store(BadNodes, Drafts, Made, Refreshes, Mirror, Notices, Tasks, Races, Copies, SiteCopies, Tracking):
     """The index in one file, which is created if absent and readable only by its owner."""
 
     def __init__(self, file: str) -> None:
@@ -179,7 +180,17 @@ class Store(BadNodes, Drafts, Made, Refreshes, Mirror, Notices, Tasks, Races, Co
         self._db.execute("DELETE FROM tasks WHERE sweep = ?", (run,))
         for table in ("runs", "records", "plans", "drafts", "sweeps"):
             self._db.execute(f"DELETE FROM {table} WHERE id = ?", (run,))
-        for table in ("retries", "fetched", "gone", "notices", "to_mirror", "mirror", "parts", "tracked"):
+        for table in (
+            "retries",
+            "fetched",
+            "gone",
+            "notices",
+            "to_mirror",
+            "mirror",
+            "parts",
+            "tracked",
+            "site_copies",
+        ):
             self._db.execute(f"DELETE FROM {table} WHERE run = ?1 OR run GLOB ?1 || '.*'", (run,))
 
     def get(self, run: str) -> Entry | None:

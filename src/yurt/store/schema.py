@@ -95,6 +95,16 @@ CREATE TABLE tracked (
 ) WITHOUT ROWID;
 CREATE INDEX to_track ON tracked (run) WHERE at = 0;
 """,
+    # Copies on lasting tiers; and which folders sites purge, with the state of the files that say so.
+    """\
+CREATE TABLE site_copies (
+    run TEXT PRIMARY KEY, tier TEXT NOT NULL, path TEXT NOT NULL, at REAL NOT NULL, outputs TEXT NOT NULL,
+    checkpoints TEXT NOT NULL, work TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE purge_rules (
+    context TEXT, folder TEXT, days INTEGER NOT NULL, stamp TEXT NOT NULL, PRIMARY KEY (context, folder)
+) WITHOUT ROWID;
+""",
 ]
 """Migrations, one per later version. A new index gets all of them; an old one those it lacks."""
 

@@ -29,6 +29,9 @@ from yurt.model.files import (
     Gathered,
     Held,
     Holdings,
+    KeepItem,
+    KeepSource,
+    KeptItem,
     Limits,
     LogPosition,
     LogSink,
@@ -99,8 +102,8 @@ class Pods:
     def site(self) -> Pods:
         return self
 
-    def storage(self, places: Sequence[TierPlace], report: str = "") -> StorageReport:
-        del report
+    def storage(self, places: Sequence[TierPlace], report: str = "", own: Sequence[str] = ()) -> StorageReport:
+        del report, own
         return StorageReport(tiers=[TierUse(name=each.name) for each in places])
 
     def look(self, accounts: Sequence[Account]) -> Live:
@@ -127,8 +130,9 @@ class Pods:
         shares: Shares | None = None,
         calls: bytes = b"",
         building: bool = False,
+        room: TierPlace | None = None,
     ) -> Placed:
-        del building
+        del building, room
         if tasks or shares is not None or calls or start > 1:
             raise RefusedError("pods: only single starts of plain runs are supported", code="site-refused")
         with self._lock:
@@ -354,6 +358,18 @@ class Pods:
             return "pods", below[runs[0].name]
         sums = {name: sum(getattr(each, name) for each in below.values()) for name in ("files", "size", "matched")}
         return "pods", Brought(**sums, below=below)
+
+    def keep_look(
+        self, items: Sequence[KeepItem], places: Sequence[TierPlace]
+    ) -> tuple[list[KeepSource], list[TierUse]]:
+        del places
+        return [KeepSource(what="gone") for _each in items], []
+
+    def keep(
+        self, tier: str, items: Sequence[KeepItem], *, checkpoints: bool, copied: Callable[[int], None]
+    ) -> list[KeptItem]:
+        del tier, checkpoints, copied
+        return [KeptItem(failed="a pod has no other tier") for _each in items]
 
     def survey(self, folders: Sequence[str]) -> list[Survey]:
         there = self.contents(folders)

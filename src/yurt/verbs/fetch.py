@@ -6,19 +6,26 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from yurt.backends.kinds import kind_of
 from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.lifecycle.files import transfer
 from yurt.lifecycle.files.transfer import Fetched, Wanted, shown
 from yurt.lifecycle.select import begun, by_sweep, which
+from yurt.model.files import Contents, count
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run
 from yurt.sites import connect, folders
 from yurt.sites.project import Project
 from yurt.store import Entry, Store
+from yurt.store.site_copies import SiteCopy
 from yurt.verbs.result import Result
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Files
 
 MOST = 5
 """How many errors to report of runs that could not be fetched."""
@@ -98,9 +105,8 @@ def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch:
             submitted = [entry for entry in group if not _never_sent(entry)]
             if not submitted:
                 continue
-            contents = files.contents([entry.run.folder for entry in submitted])
-            errors += _gone(store, [entry for entry in submitted if entry.run.folder not in contents])
-            found = [(entry, contents[entry.run.folder]) for entry in submitted if entry.run.folder in contents]
+            found, gone = _found(store, files, submitted)
+            errors += _gone(store, gone)
             for some in transfer.together(found, wanted):
                 try:
                     came, without = transfer.Transfer(store, files, some, wanted).run(watch)
@@ -117,6 +123,38 @@ def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch:
         errors.append(transfer.no_match(unmatched, wanted))
         unmatched = []
     return FetchedFiles(sorted(done, key=lambda each: places[each.id]), errors, unmatched)
+
+
+def _found(store: Store, files: Files, entries: Sequence[Entry]) -> tuple[list[transfer.Found], list[Entry]]:
+    """Return runs with their contents, and those that are gone.
+
+    A run whose folder, or some of it, was deleted after `yurt storage keep` copied it is read from that copy.
+    """
+    contents = files.contents([entry.run.folder for entry in entries])
+    copies: dict[str, Entry] = {}
+    for entry in entries:
+        copy = store.site_copy(entry.run.id)
+        if copy is not None and _lacks(contents.get(entry.run.folder), copy):
+            copies[entry.run.id] = Entry(msgspec.structs.replace(entry.run, folder=copy.path), entry.status)
+    contents |= files.contents([entry.run.folder for entry in copies.values()]) if copies else {}
+    found, gone = [], []
+    for entry in entries:
+        placed = copies.get(entry.run.id, entry)
+        if placed.run.folder not in contents:
+            placed = entry  # the copy is gone, too
+        if placed.run.folder in contents:
+            found.append((placed, contents[placed.run.folder]))
+        else:
+            gone.append(entry)
+    return found, gone
+
+
+def _lacks(contents: Contents | None, copy: SiteCopy) -> bool:
+    """Whether a run folder is gone, or has fewer files than when it was copied."""
+    if contents is None:
+        return True
+    now, then = contents.measures.by_part(), copy.measures.by_part()
+    return any(measure and count(now[part]) < count(measure) for part, measure in then.items())
 
 
 def _hidden(each: Fetched) -> str:

@@ -53,6 +53,9 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """Number of tasks in each state."""
     candidates: list[str] = []
     """For a race that is not decided: the contexts that take part; for a finished raced sweep: those that ran it."""
+    deleted_at: float | None = None
+    """When its site deletes its results, at the earliest, if that is within 14 days, or was, and no copy of them is
+    recorded."""
 
 
 def ps(
@@ -137,10 +140,26 @@ def _rows(
 
         found = (entry for entry in found if passes(store, entry, rest))
     refreshed: dict[str, float | None] = {}
-    return [_row(store, entry, refreshed) for entry in itertools.islice(found, limit)]
+    entries = list(itertools.islice(found, limit))
+    expiry = _expiry(store, entries)
+    return [_row(store, entry, refreshed, expiry.get(entry.run.id)) for entry in entries]
 
 
-def _row(store: Store, entry: Entry, refreshed: dict[str, float | None]) -> RunRow:
+def _expiry(store: Store, entries: Sequence[Entry]) -> dict[str, float]:
+    """Return when sites delete results that are nowhere else, by run."""
+    if not any(entry.status.final for entry in entries):
+        return {}
+    from yurt.storage.purge_rules import purge_rules
+
+    rules = purge_rules(store)
+    if not rules:
+        return {}
+    from yurt.storage.expiry import expiry
+
+    return expiry(store, entries, rules, time.time())
+
+
+def _row(store: Store, entry: Entry, refreshed: dict[str, float | None], deleted_at: float | None = None) -> RunRow:
     run, status = entry.run, entry.status
     if run.home_sync and status.state == "held":
         from yurt.homesync import gate
@@ -173,6 +192,7 @@ def _row(store: Store, entry: Entry, refreshed: dict[str, float | None]) -> RunR
         tasks=run.tasks,
         task_states=status.task_states or ({status.state: run.tasks} if run.tasks else {}),
         candidates=_candidates(store, entry) if run.race == run.id and run.race else [],
+        deleted_at=deleted_at,
     )
 
 

@@ -36,6 +36,17 @@ MANY = 500
 """Up to this many tasks are read without a progress bar."""
 
 
+class LastingCopy(msgspec.Struct, frozen=True, kw_only=True):
+    """A copy of results on a lasting tier of their site."""
+
+    tier: str
+    """The name of the tier."""
+    path: str
+    """The folder of the copy on the site."""
+    at: float
+    """When it was made."""
+
+
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """One run: its record, its status and what is left of it. The same on every machine that has the run."""
 
@@ -53,6 +64,11 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """Of a race: where it was submitted, and how long each one waited."""
     tracked: Tracked | None = None
     """When and where this machine sent it to MLflow, or why not; null without the setting `track`."""
+    deleted_at: float | None = None
+    """When its site deletes its results, at the earliest, if that is within 14 days, or was, and this machine has no
+    record of a copy."""
+    site_copy: LastingCopy | None = None
+    """The copy that `yurt storage keep` made on a lasting tier, according to this machine."""
 
 
 class Here(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,6 +183,7 @@ def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch:
             passing[: table.limit],
             packages=_packages(index, entry.run, ask=ask),
             candidates=_candidates(index, entry.run),
+            deleted_at=_deleted_at(index, entry),
         ),
         warnings=warnings,
         here=_here(index, entry),
@@ -205,9 +222,30 @@ def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> S
         packages=_packages(store, entry.run, ask=inspect),
         candidates=_candidates(store, entry.run),
         tracked=store.tracked(entry.run.sweep or run),
+        deleted_at=None if parts is not None and not parts.there else _deleted_at(store, entry),
+        site_copy=_site_copy(store, run) if final else None,
     )
     here = _here(store, entry, folder_seen_at=seen_at, kept=kept)
     return ShownRun(kind="run-shown", data=shown, warnings=warnings, here=here)
+
+
+def _site_copy(store: Store, run: str) -> LastingCopy | None:
+    copy = store.site_copy(run)
+    return None if copy is None else LastingCopy(tier=copy.tier, path=copy.path, at=copy.at)
+
+
+def _deleted_at(store: Store, entry: Entry) -> float | None:
+    """Return when the site deletes the results of a finished run that are nowhere else; None if not soon."""
+    if not entry.status.final:
+        return None
+    from yurt.storage.purge_rules import purge_rules
+
+    rules = purge_rules(store)
+    if not rules:
+        return None
+    from yurt.storage.expiry import expiry
+
+    return expiry(store, [entry], rules, time.time()).get(entry.run.id)
 
 
 def _metrics(store: Store, entry: Entry, *, ask: bool) -> list[Metric]:

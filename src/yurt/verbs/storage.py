@@ -10,8 +10,9 @@ import msgspec
 from yurt.config import contexts
 from yurt.errors import UserError, YurtError
 from yurt.model.context import Context
+from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.model.storage import StorageReport, TierPlace, TierUse
+from yurt.model.storage import OwnUse, StorageReport, TierPlace, TierUse
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.sites.fan_out import side_by_side
@@ -42,12 +43,19 @@ class ContextStorage(msgspec.Struct, frozen=True, kw_only=True):
     """The output of the command `storage_report` of the context."""
     purged: list[Purged] = []
     """Finished runs that the site will delete, the next one first."""
+    own: list[OwnUse] = []
+    """With --yurt: what yurt uses there, the largest kind first."""
+    own_partly: bool = False
+    """Whether there was not enough time to count all of it."""
 
 
-def storage(names: Sequence[str] = (), *, context: str = "", watch: Watch = unwatched) -> Result[list[ContextStorage]]:
+def storage(
+    names: Sequence[str] = (), *, context: str = "", own: bool = False, watch: Watch = unwatched
+) -> Result[list[ContextStorage]]:
     """Query contexts in parallel, by default the current one, in one request each.
 
-    A site that does not respond is shown without figures, and a warning; the exit code is then 4.
+    `own`: also measure what yurt uses. A site that does not respond is shown without figures, and a warning; the exit
+    code is then 4.
     """
     chosen = [contexts.site(name) for name in dict.fromkeys(names or [contexts.current_name(context)])]
     store = folders.store()
@@ -58,7 +66,7 @@ def storage(names: Sequence[str] = (), *, context: str = "", watch: Watch = unwa
 
     def one(place: Context) -> None:
         with store.twin() as index:
-            found[place.name], error, note = _look(index, place)
+            found[place.name], error, note = _look(index, place, own=own)
         if error is not None:
             failed[place.name] = error
         warnings.extend([note] if note else [])
@@ -70,7 +78,7 @@ def storage(names: Sequence[str] = (), *, context: str = "", watch: Watch = unwa
     return Result(kind="storage", data=data, warnings=warnings, exit_code=code)
 
 
-def _look(store: Store, context: Context) -> tuple[ContextStorage, YurtError | None, str]:
+def _look(store: Store, context: Context, *, own: bool) -> tuple[ContextStorage, YurtError | None, str]:
     """Return the storage of a context, why its site was not queried, and a warning."""
     error: YurtError | None = None
     report = StorageReport(tiers=[])
@@ -82,15 +90,17 @@ def _look(store: Store, context: Context) -> tuple[ContextStorage, YurtError | N
         base = folders.base_folder(context, facts)
         backend = connect.backend(context)
         connect.check_responds(context, backend)
-        report = backend.site.storage([each for each in places if each.path], context.storage_report or "")
+        measured = _own_folders(context, base, facts) if own else []
+        report = backend.site.storage([each for each in places if each.path], context.storage_report or "", measured)
     except UserError:
         raise  # a setting about tiers is invalid
     except YurtError as problem:
         error = problem
     uses = {each.name: each for each in report.tiers}
-    own = of_path(places, base) if base else None
+    tier = of_path(places, base) if base else None
     rows = [
-        TierRow(place=each, use=uses.get(each.name), yurt=own is not None and each.name == own.name) for each in places
+        TierRow(place=each, use=uses.get(each.name), yurt=tier is not None and each.name == tier.name)
+        for each in places
     ]
     note = f"{context.name}: the command `storage_report` failed: {report.failed}" if report.failed else ""
     entries = store.newest(where={"context": [context.name]})
@@ -98,6 +108,13 @@ def _look(store: Store, context: Context) -> tuple[ContextStorage, YurtError | N
         context=context.name,
         tiers=rows,
         report=report.report,
-        purged=upcoming(entries, places, time.time()),
+        purged=upcoming(store, entries, places, time.time()),
+        own=report.own,
+        own_partly=report.own_partly,
     )
     return made, error, note
+
+
+def _own_folders(context: Context, base: str, facts: Facts | None) -> list[str]:
+    """Return the folders of yurt on a site, each once."""
+    return list(dict.fromkeys([base, *(folders.env_folders(context, facts).values() if facts is not None else ())]))

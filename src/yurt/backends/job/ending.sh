@@ -87,6 +87,16 @@ fold() { # after the end of a task, only exit.json, logs and results stay: a swe
 plain_text() { # plain_text TEXT LENGTH: prints a text without what JSON would escape
   printf %s "$1" | LC_ALL=C tr '\042\134' '\047/' | LC_ALL=C tr -c ' -~' ' ' | cut -c "1-$2"
 }
+measured() { # prints fields for exit.json: what the results take; nothing if that takes too long, or time is short
+  [ -z "$cause" ] && command -v timeout > /dev/null 2>&1 || return 0
+  set --
+  for each in @OUTPUTS@ @CHECKPOINTS@ @WORK@; do [ ! -d "$each" ] || set -- "$@" "$each"; done
+  [ $# -gt 0 ] || { echo ',"kb":0,"files":0' && return; }
+  kb=$(timeout -k 2 20 du -sk "$@" 2> /dev/null | awk -v all=$# '{ sum += $1; seen++ } END { if (seen == all) printf "%.0f", sum }')
+  [ -n "$kb" ] || return 0
+  count=$({ timeout -k 2 20 find "$@" -type f 2> /dev/null && echo .; } | awk '{ last = $0 } END { if (last == ".") print NR - 1 }')
+  [ -z "$count" ] || printf ',"kb":%s,"files":%s' "$kb" "$count"
+}
 finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is restarted
   trap : TERM INT USR1 USR2 ALRM URG
   now=$(date +%s) reply=''
@@ -125,7 +135,7 @@ end
   [ -z "$why" ] || why=$(plain_text "$why" 300)
   [ -z "$unstaged" ] || unstaged=$(plain_text "$unstaged" 700)
   patience=600 # without it, the end is not known; a full disk may have room soon
-  write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))${why:+,\"why\":\"$why\"}${unstaged:+,\"unstaged\":\"$unstaged\"}}" > /dev/null
+  write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))${why:+,\"why\":\"$why\"}${unstaged:+,\"unstaged\":\"$unstaged\"}$(measured)}" > /dev/null
   patience=
   [ -n "$sweep" ] || write_once "@END@$k" "$1 done $began $now" > /dev/null
   drop_shares

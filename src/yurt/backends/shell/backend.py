@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from yurt.model.facts import Account
     from yurt.model.live import Live, LiveNode
     from yurt.model.secrets import Shares
-    from yurt.model.storage import StorageReport, TierPlace
+    from yurt.model.storage import StorageReport, TierPlace, TierUse
 
 INCOMPLETE, NO_GIT, NO_BASE = 45, 46, 47
 """Exit codes of the script that receives code."""
@@ -135,11 +135,11 @@ class ShellBackend(ABC):
     @abstractmethod
     def look(self, accounts: Sequence[Account]) -> Live: ...
 
-    def storage(self, places: Sequence[TierPlace], report: str = "") -> StorageReport:
+    def storage(self, places: Sequence[TierPlace], report: str = "", own: Sequence[str] = ()) -> StorageReport:
         from yurt.backends.shell import storage
 
         mark = f"yurt-{os.urandom(8).hex()}"
-        answer = self.host.run(storage.script(), mark, report, stdin=storage.rows(places), timeout=180)
+        answer = self.host.run(storage.script(), mark, report, *own, stdin=storage.rows(places), timeout=180)
         if answer.code:
             raise self.failure(answer)
         return storage.read(mark, answer.text, places)
@@ -171,6 +171,7 @@ class ShellBackend(ABC):
         shares: Shares | None = None,
         calls: bytes = b"",
         building: bool = False,
+        room: TierPlace | None = None,
     ) -> Placed:
         own, purpose = {layout.CALLS: calls} if calls else {}, module.needed(plan.run)
         files = {**self._files(plan), **own, f"node/{module.name(purpose)}": module.parcel(purpose)}
@@ -184,7 +185,9 @@ class ShellBackend(ABC):
         arguments.append(f"{mode}:{plan.setup.env}" if plan.setup.env else "")
         content = b"".join([*apart, code.content, *files.values()])
         receiver = scripts.receiver() if plan.run.code.tree else scripts.text("unchanged.sh")
-        text = script.gate() + receiver + self.launcher() + script.placer()
+        mark = f"yurt-{os.urandom(8).hex()}" if room is not None else ""
+        asked = "" if room is None else _ask_room(mark, room)
+        text = asked + script.gate() + receiver + self.launcher() + script.placer()
         used = script.used(plan)
         held = plan if start == 1 else msgspec.structs.replace(plan, run=plan.run.unsynced())
         words = (*arguments, *self.options(held))
@@ -204,7 +207,10 @@ class ShellBackend(ABC):
             return Placed(base_missing=True)
         if answer.code:
             raise self.failure(answer)
-        return read_placed(answer.text, sweep=bool(tasks))
+        if room is None:
+            return read_placed(answer.text, sweep=bool(tasks))
+        before, _, output = answer.text.partition(f"\n{mark} placed\n")
+        return msgspec.structs.replace(read_placed(output, sweep=bool(tasks)), room=_read_room(mark, before, room))
 
     def hold(self, jobs: Sequence[str]) -> None:  # noqa: B027
         """Do nothing: there is no scheduler."""
@@ -251,6 +257,20 @@ class ShellBackend(ABC):
     def submit_failure(self, errors: str) -> YurtError:
         """Return the error for an uploaded run whose job could not be submitted."""
         return RefusedError(f"{self.host.name}: cannot start the run: {errors}", code="site-refused")
+
+
+def _ask_room(mark: str, tier: TierPlace) -> str:
+    """Return the first lines of a submission, which print how full a tier is. They read nothing of its input."""
+    name, path = script.quote(tier.name), script.quote(tier.path)
+    calls = f"tier_use {name} {path} < /dev/null\nuser_quotas < /dev/null\nsection placed\n"
+    return scripts.text("tier_use.sh") + f"mark={script.quote(mark)}\n{calls}"
+
+
+def _read_room(mark: str, text: str, tier: TierPlace) -> TierUse:
+    from yurt.backends.shell import storage
+
+    (found,) = storage.uses(storage.sections(mark, text), [tier])
+    return found
 
 
 def read_placed(text: str, *, sweep: bool) -> Placed:

@@ -16,6 +16,9 @@ from yurt.model.files import (
     Ended,
     Gathered,
     Holdings,
+    KeepItem,
+    KeepSource,
+    KeptItem,
     Limits,
     LogPosition,
     LogSink,
@@ -27,6 +30,7 @@ from yurt.model.files import (
     Survey,
 )
 from yurt.model.growth import Growing, Kind, Reader
+from yurt.model.storage import TierPlace, TierUse
 
 READ = '[ -f "$1" ] || exit 44; cat -- "$1"'
 
@@ -116,6 +120,20 @@ class ShellFiles:
 
         known = self._has_rsync
         return pull.pull(self._host, runs, target, pick, progress, everything=everything, has_rsync=known)
+
+    def keep_look(
+        self, items: Sequence[KeepItem], places: Sequence[TierPlace]
+    ) -> tuple[list[KeepSource], list[TierUse]]:
+        from yurt.backends.shell import keep
+
+        return keep.look(self._host, items, places)
+
+    def keep(
+        self, tier: str, items: Sequence[KeepItem], *, checkpoints: bool, copied: Callable[[int], None]
+    ) -> list[KeptItem]:
+        from yurt.backends.shell import keep
+
+        return keep.copy(self._host, tier, items, checkpoints=checkpoints, copied=copied)
 
     def survey(self, folders: Sequence[str]) -> list[Survey]:
         from yurt.backends.shell import removal

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from yurt.backends import scripts
 from yurt.model.quotas import KB, read_df, read_lfs, read_quota
-from yurt.model.storage import StorageReport, TierPlace, TierUse
+from yurt.model.storage import OwnUse, StorageReport, TierPlace, TierUse
 
 
 def script() -> str:
-    return scripts.text("storage.sh", "shell")
+    return scripts.text("tier_use.sh") + scripts.text("storage.sh")
 
 
 def rows(places: Sequence[TierPlace]) -> bytes:
@@ -20,7 +20,21 @@ def rows(places: Sequence[TierPlace]) -> bytes:
 
 def read(mark: str, text: str, places: Sequence[TierPlace]) -> StorageReport:
     """Return the answer from the output of the script."""
-    parts = _sections(mark, text)
+    parts = sections(mark, text)
+    code = (parts.get("reported") or ["0"])[0]
+    report = "\n".join(parts.get("report", [])).strip("\n")
+    own = parts.get("own", [])
+    return StorageReport(
+        tiers=uses(parts, places),
+        report=report,
+        failed="" if code == "0" else f"exit code {code}",
+        own=sorted((_own(line) for line in own if line != "late"), key=lambda each: -each.bytes),
+        own_partly="late" in own,
+    )
+
+
+def uses(parts: Mapping[str, list[str]], places: Sequence[TierPlace]) -> list[TierUse]:
+    """Return how full these tiers are, from the sections of an output."""
     quotas = read_quota("\n".join(parts.get("quota", [])))
     tiers = []
     for place in places:
@@ -45,12 +59,16 @@ def read(mark: str, text: str, places: Sequence[TierPlace]) -> StorageReport:
                 source="lfs quota" if of_lustre else "quota" if quota else "",
             )
         )
-    code = (parts.get("reported") or ["0"])[0]
-    report = "\n".join(parts.get("report", [])).strip("\n")
-    return StorageReport(tiers=tiers, report=report, failed="" if code == "0" else f"exit code {code}")
+    return tiers
 
 
-def _sections(mark: str, text: str) -> Mapping[str, list[str]]:
+def _own(line: str) -> OwnUse:
+    kind, size, files = line.split()
+    return OwnUse(kind=kind, bytes=int(size) * KB, files=int(files))
+
+
+def sections(mark: str, text: str) -> Mapping[str, list[str]]:
+    """Return the lines of each section of an output."""
     found: dict[str, list[str]] = {}
     now: list[str] = []
     for line in text.split("\n"):

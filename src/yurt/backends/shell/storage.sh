@@ -1,35 +1,28 @@
-# Reports how full storage tiers are.
-# arguments: MARK REPORT. Input: lines "NAME PATH". Each section follows a line "MARK KIND NAME". REPORT is a command of
-# the user that prints the site's own report; it may be empty.
+# Reports how full storage tiers are, and what yurt itself uses. Needs tier_use.sh before it.
+# arguments: MARK REPORT [FOLDER]... Input: lines "NAME PATH". REPORT is a command of the user that prints the site's own
+# report; it may be empty. FOLDERs are those of yurt to measure.
 mark=$1 report=$2
-export LC_ALL=C
-within() { # within SECONDS COMMAND…: a file system that hangs must not stop the others
-  if command -v timeout > /dev/null 2>&1; then timeout -k 2 "$@"; else shift && "$@"; fi
+shift 2
+own_use() { # own_use FOLDER...: a line KIND KB FILES for each kind of files; `late` if there are too many to count
+  section own
+  { within 20 find "$@" -printf '%k %P\n' 2> /dev/null; echo "end $?"; } | LC_ALL=C awk '
+    $1 == "end" { if ($2 > 1) print "late"; next }
+    {
+      split($2, part, "/")
+      kind = "other"
+      if (part[1] == "projects") kind = part[3] == "runs" || part[3] == "sweeps" ? "runs" : "snapshots"
+      else if (part[1] == "races") kind = "claims"
+      else if (part[1] == "envs" || part[1] == "workspaces") kind = part[1]
+      kb[kind] += $1; files[kind]++
+    }
+    END { for (kind in kb) printf "%s %.0f %.0f\n", kind, kb[kind], files[kind] }'
 }
-section() { printf '\n%s %s\n' "$mark" "$1"; }
-me=$(id -un)
-while IFS=' ' read -r name path; do
-  section "tier $name"
-  within 10 test -d "$path" || continue
-  echo there
-  ! within 10 test -w "$path" || echo writable
-  section "df $name"
-  within 10 df -Pk "$path" 2> /dev/null
-  section "files $name"
-  within 10 df -Pi "$path" 2> /dev/null
-  section "type $name"
-  kind=$(within 10 stat -f -c %T "$path" 2> /dev/null) && echo "$kind"
-  case $kind in
-    lustre)
-      section "lfs $name"
-      within 20 lfs quota -q -u "$me" "$path" 2> /dev/null < /dev/null ;;
-  esac
-done
-section quota
-! command -v quota > /dev/null 2>&1 || within 20 quota -w 2> /dev/null < /dev/null
+while IFS=' ' read -r name path; do tier_use "$name" "$path"; done
+user_quotas
+[ $# -eq 0 ] || own_use "$@"
 if [ -n "$report" ]; then
   section report
-  within 60 sh -c "$report" 2>&1 < /dev/null
+  LC_ALL=C within 60 sh -c "$report" 2>&1 < /dev/null
   code=$?
   section reported
   echo $code

@@ -16,6 +16,7 @@ from yurt.model.run import Plan
 if TYPE_CHECKING:
     from yurt.backends.base import Runs
     from yurt.model.secrets import Shares
+    from yurt.model.storage import TierPlace
 
 PLAIN = "plain"
 """What a site without git lists instead of its trees."""
@@ -34,11 +35,13 @@ def place(
     calls: bytes = b"",
     upload: Callable[[CodeParcel], Uploaded] | None = None,
     build: Callable[[], bool] | None = None,
+    room: TierPlace | None = None,
 ) -> Placed:
     """Submit a plan, and upload the code if the site does not have it.
 
     It takes one round trip if the index knows which code the site has, else two. `upload` uploads large code before.
     `build` starts to build the environment of the run, and returns whether it is complete already.
+    `room`: a storage tier whose free space is queried, too.
     """
     building = False
     code = CodeParcel() if hope or not plan.run.code.tree else parcel(plan, known)
@@ -50,7 +53,9 @@ def place(
                 code = parcel(plan, [PLAIN] if uploaded == "no git" else [])
                 continue
             code = CodeParcel()
-        placed = runs.submit(plan, nonce, code, start=start, tasks=tasks, shares=shares, calls=calls, building=building)
+        placed = runs.submit(
+            plan, nonce, code, start=start, tasks=tasks, shares=shares, calls=calls, building=building, room=room
+        )
         changed = changed if changed.count else placed.changed
         if placed.needs_env and build is not None:
             building = not build()

@@ -13,6 +13,7 @@ from yurt.backends.answers import ChangedFiles, CodeParcel, Placed, Uploaded
 from yurt.config import contexts, facts
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle import bad_nodes
+from yurt.lifecycle.outbox import room
 from yurt.lifecycle.outbox.cancellations import note_sweep_cancelled
 from yurt.lifecycle.outbox.deliver import place
 from yurt.lifecycle.outbox.upload import Postponed, Stopped, Uploader
@@ -57,6 +58,7 @@ def submit(
     if entry is not None and (start > 1 or entry.status.retries):
         plan = _avoid_bad_nodes(store, plan)
     nonce = os.urandom(4).hex()
+    needed = room.need(store, plan) if start == 1 else None
     known = store.code_at(context, project)
     uploading = _Uploading(store, run, uploader)
     try:
@@ -74,6 +76,7 @@ def submit(
                 shares=shares,
                 upload=uploading.upload,
                 build=uploader.build,
+                room=None if needed is None else needed.tier,
             ),
         )
     except Stopped:
@@ -85,7 +88,7 @@ def submit(
     if plan.run.code.tree and plan.run.code.tree != known:
         store.note_code(context, project, plan.run.code.tree)
     store.change([run], lambda _run, status: _placed(status, placed, note, unsynced=plan.run.home_sync))
-    return _joined(note, _about_changed(placed.changed))
+    return _joined(note, _about_changed(placed.changed), _about_room(needed, placed, plan))
 
 
 def _submit_tasks(
@@ -104,6 +107,7 @@ def _submit_tasks(
     tree = store.code_at(context, project)
     trees, hope = [tree] if tree else [], tree in ("", plan.run.code.tree)
     nonce, shares, calls = os.urandom(4).hex(), _shares(values), _calls(store, plan)
+    needed = room.need(store, plan)
     uploading = _Uploading(store, run, uploader)
     try:
         placed, note = _place(
@@ -120,6 +124,7 @@ def _submit_tasks(
                 calls=calls,
                 upload=uploading.upload,
                 build=uploader.build,
+                room=None if needed is None else needed.tier,
             ),
         )
     except Stopped:
@@ -159,7 +164,7 @@ def _submit_tasks(
 
     again = set(store.tasks_in(run, ("waiting",)))
     store.change_tasks(run, [number for number in out if number in again], each, whole)
-    return _joined(note, _about_changed(placed.changed))
+    return _joined(note, _about_changed(placed.changed), _about_room(needed, placed, plan))
 
 
 class _Uploading:
@@ -217,6 +222,11 @@ def _place(plan: Plan, send: Callable[[Plan], Placed]) -> tuple[Placed, str]:
         if not nodes:
             raise
         return send(anywhere), f"no other node can run it, so it may use nodes that failed recently: {', '.join(nodes)}"
+
+
+def _about_room(needed: room.Need | None, placed: Placed, plan: Plan) -> str:
+    """Return a warning if the run may overflow its storage tier."""
+    return "" if needed is None else room.warning(needed, placed.room, plan)
 
 
 def _joined(*notes: str) -> str:
