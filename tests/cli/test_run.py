@@ -681,6 +681,13 @@ def test_logs(user: User) -> None:
         )
 
 
+def test_json_of_a_finished_run_has_the_warnings_of_its_submission(user: User) -> None:
+    found = user("run", "--no-snapshot", "--wait", "--json", "--partition", "big", "false")
+    assert found.code == 1 and "partition ignored: this machine has no scheduler" in found.json["warnings"]
+    again = user("retry", "-", "--wait", "--json", "--qos", "high")
+    assert any("ignored: this machine has no scheduler" in each for each in again.json["warnings"])
+
+
 def test_watch_prints_an_envelope_for_each_change(user: User) -> None:
     assert user("run", "--no-snapshot", "--name", "one", "sh", "-c", PATIENT).code == 0
     argv = [YURT, "ps", "--watch", "--json"]

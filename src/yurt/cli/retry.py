@@ -110,7 +110,9 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
         if not sent:
             print(f"no failed runs to retry{'' if runs else ' in this project'}")
 
-    if not (staying and now.json):
+    if staying and now.json:
+        now.warnings += done.warnings
+    else:
         render.result(done, print_text)
     code = done.exit_code
     return wait_or_follow(sent, follow=options["follow"], kind="runs-finished") or code if staying else code

@@ -224,7 +224,9 @@ def run(**options: Any) -> int:
             done = verbs.run(request, **where, **how)
     following = options["follow"] or _follows(done.data)
     staying = following or options["wait"]
-    if not (staying and app.current().json):
+    if staying and app.current().json:
+        app.current().warnings += done.warnings
+    else:
         only_id = app.current().quiet and not following
         line = done.data.run.id if only_id else after_sync(done.data) if sending.held else submitted_line(done.data)
         render.result(done, lambda: print(line), requested=only_id)

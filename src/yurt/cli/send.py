@@ -57,7 +57,8 @@ def wait_or_follow(entries: Sequence[Entry], *, follow: bool, kind: str) -> int:
     from yurt.cli.wait import wait_for
 
     now = app.current()
-    now.warnings.clear()
+    if not now.json:  # they are printed; the envelope has them at the end
+        now.warnings.clear()
     if follow and not now.json:
         from yurt.cli.logs import Printer
         from yurt.verbs.logs import follow_started
