@@ -173,3 +173,16 @@ def test_a_killwait_of_thirty_seconds(laptop: Laptop, lab: Lab) -> None:
     assert (ended["state"], ended["reason"]) == ("cancelled", "cancelled")
     found = laptop.quick("show", run, "--json").json["data"]["on_site"]["parts"]["outputs"]
     assert (found["files"], found["bytes"]) == (8001, 5_008_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("context", ["alpha", "beta"])
+def test_out_of_memory(laptop: Laptop, context: str) -> None:
+    (laptop.project / "large.py").write_text(
+        "import os, pathlib\n"
+        "pathlib.Path(os.environ['YURT_STAGE'], 'tables', 'early').write_text('x')\n"
+        "print(len(bytearray(2_000_000_000)))\n"
+    )
+    run = cancelled_later(laptop, context, "--mem", "200", "--stage-out", "tables", "large.py")
+    assert laptop.ended(run)["state"] in ("out_of_memory", "failed")
+    assert files(laptop, run) == {"outputs/tables/early"}
