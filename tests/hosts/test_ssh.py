@@ -38,8 +38,9 @@ def changed(lab: Lab, cluster: str, file: str, script: str) -> Iterator[None]:
     """Change a file of a login node for the time of the block and restart sshd."""
     lab.faults.heal(cluster)  # another test may have left a relay in its place
     restart = f"bash /etc/lab/service.sh sshd-outside stop; {script}; bash /etc/lab/service.sh sshd-outside start"
-    as_root(lab, cluster, f"cp -p {file} /run/lab/saved; {restart}")
+    as_root(lab, cluster, f"cp -p {file} /run/lab/saved")
     try:
+        as_root(lab, cluster, restart)
         yield
     finally:
         as_root(lab, cluster, restart.replace(script, f"cat /run/lab/saved > {file}"))
