@@ -86,7 +86,7 @@ def test_what_is_there_costs_one_execution(laptop: Laptop, cifar: Path, tmp_path
     (tmp_path / "bin" / "ssh").chmod(0o755)
     path = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
     for words in (["put"], ["put", "--pack"]):
-        place = f"beta:project:data/{len(words)}"
+        place = f"beta:project:data/{len(words)}.tar"
         assert laptop("data", *words, str(cifar), place).code == 0
         log.unlink(missing_ok=True)
         done = laptop("data", *words, str(cifar), place, **path)
