@@ -378,9 +378,7 @@ def test_rm_names_what_remains(here: User, tmp_path: Path) -> None:
         done = here.quick("data", "rm", "-y", "data:c")
     finally:
         subprocess.run(["umount", str(folder / "disk")], check=True)
-    assert done.code == 5 and f"part of {folder} was removed; 0 files remain: {folder}/disk: Device or" in done.err, (
-        done
-    )
+    assert done.code == 5 and f"removed a part of {folder}; 0 files remain: {folder}/disk: Device or" in done.err, done
 
 
 def test_invalid_names_in_json(here: User, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -59,12 +59,12 @@ def measured(places: Sequence[Spot]) -> list[DataEntry]:
     return _checked(places, "measure")
 
 
-def remove(places: Sequence[Spot]) -> None:
+def remove(places: Sequence[Spot], files: Mapping[str, int]) -> None:
     """Remove what is at places of one context; links are not followed. Safe to repeat.
 
-    RefusedError names what remains, if not all could be removed.
+    `files`: how many there are, by place. RefusedError names what remains, if not all could be removed.
     """
-    _checked(places, "remove")
+    _checked(places, "remove", files)
 
 
 def missing(place: Spot) -> NotFoundError:
@@ -75,9 +75,11 @@ def missing(place: Spot) -> NotFoundError:
     )
 
 
-def _checked(places: Sequence[Spot], what: str) -> list[DataEntry]:
+def _checked(places: Sequence[Spot], what: str, files: Mapping[str, int] | None = None) -> list[DataEntry]:
     kept = [f"keep {each}" for each in places[0].kept_folders()] + [f"own {each}" for each in places[0].own_folders()]
-    found = _asked(places[0], what, [each.path for each in places], "".join(f"{line}\n" for line in kept).encode())
+    found = _asked(
+        places[0], what, [each.path for each in places], "".join(f"{line}\n" for line in kept).encode(), files
+    )
     if found and found[-1].kind == "refused":
         folder = found[-1].name
         own = folder in places[0].own_folders()
@@ -90,7 +92,9 @@ def _checked(places: Sequence[Spot], what: str) -> list[DataEntry]:
     return found
 
 
-def _asked(place: Spot, what: str, paths: Sequence[str], stdin: bytes) -> list[DataEntry]:
+def _asked(
+    place: Spot, what: str, paths: Sequence[str], stdin: bytes, known_files: Mapping[str, int] | None = None
+) -> list[DataEntry]:
     answer = place.host.run(SCRIPT.read_text(), what, *paths, stdin=stdin, timeout=HOUR)
     if answer.code and what == "list":
         raise refusal(place.host.name, f"cannot read {place.path}", answer.errors)
@@ -100,18 +104,19 @@ def _asked(place: Spot, what: str, paths: Sequence[str], stdin: bytes) -> list[D
     for record in answer.out.decode(errors="surrogateescape").split("\0")[:-1]:
         kind, files, size, modified, name = record.split(" ", 4)
         if kind == "left":
-            raise _remaining(place, name, int(files), answer.errors)
+            before = (known_files or {}).get(f"{place.context.name}:{name}", 0)
+            raise _remaining(place, name, int(files), answer.errors, part=int(files) < before)
         known = KINDS.get(kind, kind if kind == "refused" else "other")
         found.append(DataEntry(name=name, kind=known, files=int(files), size=int(size), modified=float(modified or 0)))
     return found
 
 
-def _remaining(place: Spot, path: str, files: int, errors: str) -> RefusedError:
+def _remaining(place: Spot, path: str, files: int, errors: str, *, part: bool) -> RefusedError:
     lines = [line for line in errors.splitlines() if line.startswith("rm: ")] or [errors.strip() or "no error message"]
     reason = re.sub(r"^rm: (?:cannot remove )?'?(.*?)'?: ([^:]*)$", r"\1: \2", lines[0])
     number = f"{files:,} file{' remains' if files == 1 else 's remain'}"
     return RefusedError(
-        f"{place.context.name}: at most a part of {path} was removed; {number}: {reason}",
+        f"{place.context.name}: {'removed a part of' if part else 'could not remove'} {path}; {number}: {reason}",
         code="site-refused",
         hint=f"`yurt data ls {place.context.name}:{path}` lists what remains",
     )
