@@ -146,6 +146,14 @@ def test_directly(laptop: Laptop, lab: Lab, cifar: Path, tmp_path: Path) -> None
         done = laptop.quick("data", "put", "alpha:project:data/c", "beta:project:data/c", "--json")
         assert done.code == 0 and done.json["data"]["done"]["way"] == "rsync, directly", done
         assert back(laptop, "beta:project:data/c", tmp_path / "copy") == facts(cifar)
+        ssh("beta", "touch /lustre/project/alice/data/c/old")
+        put = ["data", "put", "--delete", "alpha:project:data/c", "beta:project:data/c"]
+        assert "1 file or folder" in laptop.quick(*put).err
+        assert "1 deleted; directly" in laptop.quick(*put, "--yes").out
+        own = laptop.quick("data", "put", "alpha:project:data/c", "beta:~/.yurt/it's")
+        assert own.code == 5 and "own folder" in own.err, own
+        quoted = laptop.quick("data", "put", "alpha:project:data/c/it's", "beta:project:data/c/it's", "--json")
+        assert quoted.json["data"]["done"]["way"] == "rsync, directly", quoted
         ssh("alpha", "cat ~/.ssh/id_ed25519.pub >> ~/.ssh/authorized_keys")
         contexts.write_text(text.replace("  beta:\n", "  beta:\n    race_address: alice@localhost\n"))
         wrong = laptop.quick("data", "put", "alpha:project:data/c", "beta:project:data/other", "--json")
