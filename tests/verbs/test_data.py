@@ -115,7 +115,7 @@ def test_checksum_and_delete(here: User, tmp_path: Path) -> None:
     assert here.quick("data", "put", "s", "data:s").out.startswith("1 file unchanged")
     assert here.quick("data", "put", "--checksum", "s", "data:s").out.startswith("uploaded 1 file, 3 B; here:")
     assert (tmp_path / "store" / "s" / "a").read_text() == "two" and (tmp_path / "store" / "s" / "b").exists()
-    assert "1 deleted" in here.quick("data", "put", "--delete", "s", "data:s").out
+    assert "1 deleted" in here.quick("data", "put", "--delete", "-y", "s", "data:s").out
     assert not (tmp_path / "store" / "s" / "b").exists()
 
 
@@ -222,7 +222,13 @@ def test_rm_asks(here: User, tmp_path: Path) -> None:
         (("put", "train.py", "other:data:x"), 3, "other"),
         (("put", "--pack", "train.py", "data:x.tar"), 2, "'train.py' is not a folder"),
         (("put", "train.py", "data:a", "data:b"), 2, "partly on this machine"),
+        (("put", "--pack", ".", "data:x.zip"), 2, "store/x.tar`"),
+        (("put", "/", "data:x"), 2, "the root of the file system"),
+        (("put", "here:/", "data:x"), 2, "the root of the file system"),
+        (("put", "train.py", "data:n/new\nline"), 2, "yurt: 'n/new\\nline' contains"),
+        (("ls", "here:"), 2, "use `here:home:`"),
         (("get", "data:none"), 3, "does not exist"),
+        (("get", "data:none", "here:data:q"), 2, "`yurt data put data:none here:data:q`"),
         (("get", "train.py"), 2, "does not name a place"),
         (("rm", "-y", "train.py"), 2, "does not name a place"),
     ],
@@ -267,3 +273,154 @@ def test_a_full_disk(here: User, tmp_path: Path, way: str) -> None:
         assert (here.project / "back" / "large").read_bytes() == (source / "large").read_bytes()
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.fixture
+def fenced(here: User, tmp_path: Path) -> User:
+    """A user with the empty folder `em`, and links to yurt's own folder in the tier."""
+    (tmp_path.parent / f"{tmp_path.name}-outside").mkdir()
+    (here.project / "em").symlink_to(tmp_path.parent / f"{tmp_path.name}-outside")
+    (tmp_path / "store" / "kept").write_text("1")
+    (tmp_path / "store" / "ly").symlink_to(here.home / "data")
+    (tmp_path / "store" / "up").symlink_to(here.home)
+    (tmp_path / "store" / "self").symlink_to(".")
+    return here
+
+
+@pytest.mark.parametrize(
+    "place", ["data:.", "home:.", "here:{home}", "here:{store}", "data:ly", "data:up", "data:self"]
+)
+def test_delete_never_empties_a_tier(fenced: User, tmp_path: Path, place: str) -> None:
+    """Nor the home, yurt's own folder, or a folder that contains one, also through a link."""
+    place = place.format(store=tmp_path / "store", home=fenced.home)
+    before = facts(tmp_path / "store"), facts(fenced.home / "config")
+    for words in ([], ["--yes"]):
+        done = fenced.quick("data", "put", "--delete", *words, "em", place, HOME=str(tmp_path / "store" / "h"))
+        assert done.code == 5 and "nothing was copied" in done.err, done
+    assert (facts(tmp_path / "store"), facts(fenced.home / "config")) == before
+
+
+def test_delete_asks(fenced: User, tmp_path: Path) -> None:
+    target = tmp_path / "store" / "t"
+    (target / "old").mkdir(parents=True)
+    (target / "old" / "f").touch()
+    (fenced.project / "em" / "new").touch()
+    (fenced.project / "other").mkdir()
+    for words in ([], ["--json"]):
+        done = fenced.quick("data", "put", "--delete", "em", "data:t", *words)
+        assert done.code == 5 and "2 files and folders" in done.err + done.out and "--yes" in done.err + done.out, done
+    assert sorted(each.name for each in target.iterdir()) == ["old"], "nothing changed"
+    with fenced.spawn("data", "put", "--delete", "em", "data:t", cwd=fenced.project) as terminal:
+        terminal.expect("permanently delete 2 files and folders at here:")
+        terminal.sendline("y")
+        terminal.expect("2 deleted")
+    assert sorted(each.name for each in target.iterdir()) == ["new"]
+    assert fenced.quick("data", "put", "--delete", "em", "data:t").code == 0, "nothing to delete, no question"
+    assert fenced.quick("data", "put", "--delete", "em", "data:fresh").code == 0
+    assert fenced.quick("data", "put", "--delete", "--yes", "other", "train.py", "data:").code == 0, (
+        "only in data:other"
+    )
+    assert (tmp_path / "store" / "kept").exists()
+
+
+def test_get_with_delete(fenced: User, tmp_path: Path) -> None:
+    (tmp_path / "store" / "s").mkdir()
+    (tmp_path / "store" / "s" / "f").touch()
+    link = fenced.project / "ly"
+    link.symlink_to(fenced.home / "data")
+    own = [str(fenced.home / "data"), str(fenced.home / "config"), "ly"]
+    for target in (str(fenced.project), str(fenced.project.parent), "~", *own):
+        done = fenced.quick("data", "get", "--delete", "--yes", "data:s", target, HOME=str(tmp_path / "h"))
+        assert done.code == 5 and "nothing was copied" in done.err, (target, done)
+    (fenced.project / "t").mkdir()
+    (fenced.project / "t" / "old").touch()
+    asked = fenced.quick("data", "get", "--delete", "data:s", "t")
+    assert asked.code == 5 and "1 file or folder at t" in asked.err and (fenced.project / "t" / "old").exists(), asked
+    assert not (fenced.project / "t" / "f").exists()
+    assert "1 deleted" in fenced.quick("data", "get", "--delete", "-y", "data:s", "t").out
+    assert fenced.quick("data", "get", "--delete", "data:s", "t").code == 0
+
+
+@pytest.mark.parametrize("way", ["rsync", "tar", "archive"])
+def test_yurts_own_folder_through_a_link(fenced: User, tmp_path: Path, way: str) -> None:
+    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+    words = ["--pack"] if way == "archive" else []
+    for place in ("data:ly/zz.tar", "data:up/data/zz/y.tar", "data:self/ly/a/b.tar"):
+        done = fenced("data", "put", *words, "em", place, **path)
+        assert done.code == 5 and "yurt's own folder" in done.err, done
+    assert list((fenced.home / "data").glob("**/*.tar")) == [] and not (fenced.home / "data" / "zz").exists()
+
+
+def test_a_folder_into_itself(fenced: User, tmp_path: Path) -> None:
+    fill(tmp_path / "store" / "sm")
+    before = facts(tmp_path / "store")
+    for words in (
+        ("put", "data:sm", "data:sm/inside"),
+        ("put", "data:sm", "data:self/sm/inside"),
+        ("put", "data:sm", "data:sm"),
+        ("put", "--delete", "data:sm/sub dir", "data:sm"),
+        ("put", str(tmp_path / "store" / "sm"), "data:sm/inside"),
+        ("put", "--pack", str(tmp_path / "store" / "sm"), "data:sm/inside.tar"),
+        ("get", "data:sm", str(tmp_path / "store" / "sm" / "inside")),
+    ):
+        done = fenced.quick("data", *words)
+        assert done.code == 2 and "one contains the other" in done.err, (words, done)
+    assert facts(tmp_path / "store") == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a disk is mounted")
+def test_rm_names_what_remains(here: User, tmp_path: Path) -> None:
+    folder = tmp_path / "store" / "c"
+    (folder / "disk").mkdir(parents=True)
+    (folder / "f").touch()
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(folder / "disk")], check=True)
+    try:
+        done = here.quick("data", "rm", "-y", "data:c")
+    finally:
+        subprocess.run(["umount", str(folder / "disk")], check=True)
+    assert done.code == 5 and f"removed a part of {folder}; 0 files remain: {folder}/disk: Device or" in done.err, done
+
+
+def test_invalid_names_in_json(here: User, tmp_path: Path) -> None:
+    (tmp_path / "store" / os.fsdecode(b"\xff")).touch()
+    (here.project / os.fsdecode(b"\xfe")).touch()
+    found = here("data", "ls", "data:", "--json")
+    assert [each["name"] for each in found.json["data"]["entries"]] == ["\\xff"], found
+    assert here("data", "put", os.fsdecode(b"\xfe"), "data:x", "--json").json["data"]["sources"] == ["\\xfe"]
+
+
+def test_reasons_name_the_path(here: User, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    (store / "f").touch()
+    (store / "c" / "x").mkdir(parents=True)
+    (store / "c" / "x" / "y").touch()
+    (here.project / "c").mkdir()
+    (here.project / "c" / "x").touch()
+    for words, said in (
+        (("put", "train.py", "data:f/"), f"'{store}/f' is a file, not a folder"),
+        (("put", "c", "data:f/g/h"), f"'{store}/f' is a file, not a folder"),
+        (("get", "data:f", "train.py/"), "'train.py' is a file, not a folder"),
+        (("get", "data:c", "train.py/"), "'train.py' is a file, not a folder"),
+        (("put", "c", "data:c"), "x"),
+    ):
+        done = here.quick("data", *words)
+        assert done.code == 5 and said in done.err and "code 23" not in done.err, (words, done)
+
+
+def test_what_is_said_of_a_copy(here: User, tmp_path: Path) -> None:
+    (here.project / "em").mkdir()
+    assert here.quick("data", "put", "em", "data:em").out.startswith("uploaded 0 files, 0 B; here:")
+    assert here.quick("data", "put", "--pack", "em", "data:em.tar").out.startswith("uploaded 0 files")
+    (tmp_path / "store" / "em" / "f").touch()
+    assert here.quick("data", "put", "data:em", "data:em2").out.startswith("copied 1 file, 0 B; here:")
+
+
+def test_names_of_archives(here: User, tmp_path: Path) -> None:
+    (here.project / "em").mkdir()
+    name = "x" * 251 + ".tar"
+    assert here.quick("data", "put", "--pack", "em", f"data:{name}").code == 0
+    (tmp_path / "store" / ".mine.yurt-pack").touch()
+    found = here.quick("data", "ls", "data:", "--json").json["data"]["entries"]
+    assert [each["name"] for each in found] == [".mine.yurt-pack", name]
+    assert here.quick("data", "rm", "-y", f"data:{name}").code == 0
+    assert [each.name for each in (tmp_path / "store").iterdir()] == [".mine.yurt-pack"]

@@ -86,7 +86,7 @@ def test_what_is_there_costs_one_execution(laptop: Laptop, cifar: Path, tmp_path
     (tmp_path / "bin" / "ssh").chmod(0o755)
     path = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
     for words in (["put"], ["put", "--pack"]):
-        place = f"beta:project:data/{len(words)}"
+        place = f"beta:project:data/{len(words)}.tar"
         assert laptop("data", *words, str(cifar), place).code == 0
         log.unlink(missing_ok=True)
         done = laptop("data", *words, str(cifar), place, **path)
@@ -146,6 +146,14 @@ def test_directly(laptop: Laptop, lab: Lab, cifar: Path, tmp_path: Path) -> None
         done = laptop.quick("data", "put", "alpha:project:data/c", "beta:project:data/c", "--json")
         assert done.code == 0 and done.json["data"]["done"]["way"] == "rsync, directly", done
         assert back(laptop, "beta:project:data/c", tmp_path / "copy") == facts(cifar)
+        ssh("beta", "touch /lustre/project/alice/data/c/old")
+        put = ["data", "put", "--delete", "alpha:project:data/c", "beta:project:data/c"]
+        assert "1 file or folder" in laptop.quick(*put).err
+        assert "1 deleted; directly" in laptop.quick(*put, "--yes").out
+        own = laptop.quick("data", "put", "alpha:project:data/c", "beta:~/.yurt/it's")
+        assert own.code == 5 and "own folder" in own.err, own
+        quoted = laptop.quick("data", "put", "alpha:project:data/c/it's", "beta:project:data/c/it's", "--json")
+        assert quoted.json["data"]["done"]["way"] == "rsync, directly", quoted
         ssh("alpha", "cat ~/.ssh/id_ed25519.pub >> ~/.ssh/authorized_keys")
         contexts.write_text(text.replace("  beta:\n", "  beta:\n    race_address: alice@localhost\n"))
         wrong = laptop.quick("data", "put", "alpha:project:data/c", "beta:project:data/other", "--json")
@@ -192,11 +200,11 @@ def test_a_full_disk(laptop: Laptop, lab: Lab, large: Path) -> None:
     lab.faults.full("alpha:project")
     try:
         for words in ([], ["--pack"]):
-            done = laptop.quick("data", "put", *words, str(large), f"alpha:project:data/f{len(words)}")
+            done = laptop.quick("data", "put", *words, str(large), f"alpha:project:data/f{len(words)}.tar")
             assert done.code == 5 and "alpha:" in done.err and "the disk is full" in done.err, done
     finally:
         lab.faults.free("alpha:project")
-    assert laptop.quick("data", "put", str(large), "alpha:project:data/f0").code == 0
+    assert laptop.quick("data", "put", str(large), "alpha:project:data/f0.tar").code == 0
 
 
 def test_no_permission(laptop: Laptop, large: Path) -> None:
@@ -238,3 +246,40 @@ def test_kills_and_cuts_at_drawn_moments(laptop: Laptop, lab: Lab, large: Path, 
         assert tree(tmp_path / name) == tree(large)
     assert laptop.quick("data", "get", "--unpack", "alpha:project:data/x.tar", str(tmp_path / "u")).code == 0
     assert tree(tmp_path / "u") == tree(large) == tree(tmp_path / "got")
+
+
+def test_delete_on_clusters(laptop: Laptop, lab: Lab, cifar: Path, tmp_path: Path) -> None:
+    """It never empties a tier, the home or yurt's own folder; elsewhere it counts first. Also between clusters."""
+    ssh = Ssh(lab)
+    (tmp_path / "em").mkdir()
+    em = str(tmp_path / "em")
+    assert laptop.quick("data", "put", em, "beta:project:data/em").code == 0
+    ssh("alpha", "mkdir -p ~/.yurt-check /lustre/project/alice/data/t && touch /lustre/project/alice/data/t/old")
+    ssh("alpha", "ln -s ~ /lustre/project/alice/data/home; ln -s .. /lustre/project/alice/data/up")
+    ssh("alpha", "mkdir -p /lustre/project/alice/data/em")
+    for source in (em, "beta:project:data/em", "alpha:project:data/em"):
+        for place in ("alpha:/home/alice", "alpha:~", "alpha:/home", "alpha:project:.", "alpha:project:data/home"):
+            done = laptop.quick("data", "put", "--delete", "--yes", source, place)
+            assert done.code in (2, 5), (source, place, done)
+        asked = laptop.quick("data", "put", "--delete", source, "alpha:project:data/t")
+        assert asked.code == 5 and "1 file or folder at alpha:" in asked.err, (source, asked)
+        own = laptop.quick("data", "put", source, "alpha:project:data/home/.yurt/x/y")
+        assert own.code == 5 and "yurt's own folder" in own.err, (source, own)
+        assert laptop.quick("data", "put", "--delete", "-y", source, "alpha:project:data/t").code == 0
+        ssh("alpha", "test ! -e /lustre/project/alice/data/t/old && touch /lustre/project/alice/data/t/old")
+    assert ssh("alpha", "test -d ~/.yurt-check && rmdir ~/.yurt-check && echo kept") == "kept"
+    inside = laptop.quick("data", "put", "alpha:project:data/em", "alpha:project:data/up/data/em/in")
+    assert inside.code == 2 and "one contains the other" in inside.err, inside
+
+
+def test_what_may_not_be_read_or_removed(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
+    ssh, data = Ssh(lab), "/lustre/project/alice/data"
+    ssh("alpha", f"mkdir -p {data}/c/locked/deep && touch {data}/c/locked/deep/f && chmod -R a-w {data}/c/locked")
+    assert laptop.quick("data", "rm", "-y", "alpha:project:data/c").code == 0
+    ssh("alpha", f"mkdir -p {data}/r && touch {data}/r/secret && chmod 0 {data}/r/secret")
+    done = laptop.quick("data", "get", "alpha:project:data/r", str(tmp_path / "r"))
+    assert done.code == 5 and f"'{data}/r/secret': Permission denied" in done.err, done
+    closed = laptop.quick("data", "ls", "alpha:/root")
+    assert closed.code == 5 and "alpha: cannot read /root: you may not read this folder" in closed.err, closed
+    context = laptop.quick("data", "ls", "alpha:")
+    assert context.code == 2 and "use `alpha:project:`" in context.err, context

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from yurt.cli import app, render
 from yurt.cli.app import verb
-from yurt.cli.data_put import CHECKSUM, DELETE, continues, print_copied
+from yurt.cli.data_put import CHECKSUM, DELETE, YES, confirm_deletion, continues, print_copied
+
+if TYPE_CHECKING:
+    from yurt.verbs.data_put import DataCopied
+    from yurt.verbs.result import Result
 
 EXAMPLES = [
     "yurt data get project:datasets/cifar",
@@ -21,7 +27,8 @@ EXAMPLES = [
 @click.option("--unpack", is_flag=True, help="Extract a tar archive into a new folder.")
 @CHECKSUM
 @DELETE
-def get(place: str, target: str, *, unpack: bool, checksum: bool, delete: bool) -> int:
+@YES
+def get(place: str, target: str, *, unpack: bool, checksum: bool, delete: bool, yes: bool) -> int:
     """Copy a file or folder of a context to this machine.
 
     It gets the name TARGET, or its own name in the folder TARGET if that ends with a slash; by default its own name in
@@ -31,14 +38,21 @@ def get(place: str, target: str, *, unpack: bool, checksum: bool, delete: bool) 
     from yurt.verbs import data_get as verbs
 
     app.enable_gc()
-    with continues(), watching() as watch:
-        found = verbs.get(
-            place,
-            target,
-            context=app.current().context,
-            unpack=unpack,
-            checksum=checksum,
-            delete=delete,
-            watch=watch,
-        )
+
+    def copy(*, dry: bool) -> Result[DataCopied]:
+        with continues(), watching() as watch:
+            return verbs.get(
+                place,
+                target,
+                context=app.current().context,
+                unpack=unpack,
+                checksum=checksum,
+                delete=delete,
+                dry=dry,
+                watch=watch,
+            )
+
+    if delete and not yes and not unpack:
+        confirm_deletion(copy(dry=True).data)
+    found = copy(dry=False)
     return render.result(found, lambda: print_copied(found.data, "downloaded"))

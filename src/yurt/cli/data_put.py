@@ -14,6 +14,7 @@ from yurt.cli.app import verb
 
 if TYPE_CHECKING:
     from yurt.verbs.data_put import DataCopied
+    from yurt.verbs.result import Result
 
 EXAMPLES = [
     "yurt data put cifar project:datasets/cifar",
@@ -23,7 +24,8 @@ EXAMPLES = [
 ]
 
 CHECKSUM = click.option("--checksum", is_flag=True, help="Compare files by content, not by size and time.")
-DELETE = click.option("--delete", is_flag=True, help="Delete files in the target folder that the source lacks.")
+DELETE = click.option("--delete", is_flag=True, help="Delete files in the target that the source lacks; asks first.")
+YES = click.option("--yes", "-y", is_flag=True, help="With --delete: do not ask for confirmation.")
 
 
 @verb(examples=EXAMPLES)
@@ -32,7 +34,8 @@ DELETE = click.option("--delete", is_flag=True, help="Delete files in the target
 @click.option("--pack", is_flag=True, help="Upload a folder as one tar archive and keep it so.")
 @CHECKSUM
 @DELETE
-def put(sources: tuple[str, ...], target: str, *, pack: bool, checksum: bool, delete: bool) -> int:
+@YES
+def put(sources: tuple[str, ...], target: str, *, pack: bool, checksum: bool, delete: bool, yes: bool) -> int:
     """Copy files to a context, or between contexts.
 
     One SOURCE gets the name of PLACE; the content of a folder is merged into a folder that exists. If PLACE ends with
@@ -43,21 +46,47 @@ def put(sources: tuple[str, ...], target: str, *, pack: bool, checksum: bool, de
     the other one without a prompt. Otherwise they pass through this machine, but not through its disk.
     """
     from yurt.cli.progress import watching
+    from yurt.model.place import parse
     from yurt.verbs import data_put as verbs
 
     app.enable_gc()
-    with continues(), watching() as watch:
-        found = verbs.put(
-            sources,
-            target,
-            context=app.current().context,
-            pack=pack,
-            checksum=checksum,
-            delete=delete,
-            watch=watch,
-        )
-    between = ":" in found.data.sources[0] and found.data.done.way not in ("rsync", "tar", "archive")
+
+    def copy(*, dry: bool) -> Result[DataCopied]:
+        with continues(), watching() as watch:
+            return verbs.put(
+                sources,
+                target,
+                context=app.current().context,
+                pack=pack,
+                checksum=checksum,
+                delete=delete,
+                dry=dry,
+                watch=watch,
+            )
+
+    if delete and not yes and not pack:
+        confirm_deletion(copy(dry=True).data)
+    found = copy(dry=False)
+    between = parse(sources[0]) is not None
     return render.result(found, lambda: print_copied(found.data, "copied" if between else "uploaded"))
+
+
+def confirm_deletion(found: DataCopied) -> None:
+    """Ask whether files may be deleted, if there are any. RefusedError: they may not, or nobody can be asked."""
+    from yurt.errors import RefusedError
+
+    number = found.done.deleted
+    if not number:
+        return
+    what = "1 file or folder" if number == 1 else f"{number:,} files and folders"
+    asks = not app.current().json and sys.stdin.isatty()
+    if asks and click.confirm(render.plain(f"permanently delete {what} at {found.target}?"), err=True):
+        return
+    raise RefusedError(
+        f"nothing was copied: {what} at {found.target} would be deleted, and that was not confirmed",
+        code="not-confirmed",
+        hint="confirm it with `--yes`, or copy without `--delete`",
+    )
 
 
 @contextmanager
@@ -74,9 +103,9 @@ def print_copied(found: DataCopied, what: str) -> None:
     """Print one line: what was sent, what was there already, and where it is."""
     done = found.done
     parts = []
-    if done.files:
+    if done.files or not done.unchanged:
         parts.append(f"{what} {_files(done.files)}, {render.amount(done.size)}")
-    if done.unchanged or not done.files:
+    if done.unchanged:
         unchanged = f"{done.unchanged:,}" if done.files else _files(done.unchanged)
         parts.append(f"{unchanged} unchanged")
     if done.deleted:

@@ -85,13 +85,25 @@ def as_bug(error: Exception, arguments: list[str]) -> Bug:
 
 
 def _print_json(envelope: dict[str, Any]) -> None:
-    text = msgspec.json.encode(envelope).decode()
+    try:
+        text = msgspec.json.encode(envelope).decode()
+    except UnicodeEncodeError:  # names of files may be invalid UTF-8, which JSON cannot contain
+        text = msgspec.json.encode(_valid(msgspec.to_builtins(envelope))).decode()
     if not text.isascii() or "\x7f" in text:
         import re
 
         # JSON allows these control characters, but a terminal obeys them.
         text = re.sub(r"[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text)
     sys.stdout.write(text + "\n")
+
+
+def _valid(value: Any) -> Any:
+    """Return a value in which invalid bytes of texts are shown as `\\xNN`."""
+    if isinstance(value, str):
+        return value.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    if isinstance(value, dict):
+        return {_valid(key): _valid(each) for key, each in value.items()}
+    return [_valid(each) for each in value] if isinstance(value, list) else value
 
 
 def console() -> Console:

@@ -5,20 +5,24 @@ One execution on the host checks the target, makes its parents and starts rsync.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from yurt.errors import RefusedError, YurtError, here_is_full
-from yurt.hosts import rsync_process
+from yurt.hosts import protected, rsync_process
 from yurt.hosts.base import Host, refusal
 from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, TOTALS, VANISHED, Process, Report, Strange
+from yurt.hosts.side import Side
 from yurt.hosts.ssh import SshHost
 from yurt.model.data import Manner, Moved
 from yurt.model.files import Progress
 
 RECEIVE = (
     "t=$1 kind=$2; shift 2; LC_ALL=C; export LC_ALL; "
+    'p=${t%/*}; until [ -z "$p" ] || [ -e "$p" ]; do p=${p%/*}; done; '
+    'if [ -n "$p" ] && [ ! -d "$p" ]; then printf "yurt: file-at %s\\n" "$p" >&2; exit 3; fi; '
     'if [ "$kind" = folder ]; then '
     'if [ -e "$t" ] && [ ! -d "$t" ]; then echo "yurt: not-a-folder" >&2; exit 3; fi; mkdir -p -- "$t"; '
     'else if [ -d "$t" ]; then echo "yurt: is-a-folder" >&2; exit 3; fi; mkdir -p -- "${t%/*}/"; fi '
@@ -30,19 +34,20 @@ RECEIVE = (
 HINT = "free some space, then run the command again; it continues"
 
 
-def put(host: Host, sources: Sequence[str], target: str, manner: Manner, progress: Progress, *, folder: bool) -> Moved:
-    """Copy files and folders of this machine to the host. `folder`: the target is one; else it is a file.
+def put(side: Side, sources: Sequence[str], manner: Manner, progress: Progress, *, folder: bool) -> Moved:
+    """Copy files and folders of this machine to a host. `folder`: the target is one; else it is a file.
 
     A source that ends with a slash stands for its content. UnreachableError: the host keeps what it has, and the next
     call continues. Strange: nothing was copied, because one side has no rsync.
     """
+    host, target = side.host, side.path
     end = "/" if folder else ""
     argv = [*options(manner), *rsync_process.remote_shell(host)]
     if isinstance(host, SshHost):
-        path = command(RECEIVE + 'exec rsync "$@"', target, "folder" if folder else "file")
+        path = command(side.guard + RECEIVE + 'exec rsync "$@"', target, "folder" if folder else "file")
         argv += [f"--rsync-path={path}", *sources, f"host:{target}{end}"]
     else:
-        made = host.run(RECEIVE, target, "folder" if folder else "file")
+        made = host.run(side.guard + RECEIVE, target, "folder" if folder else "file")
         if made.code:
             raise refused(host, target, made.errors) or refusal(host.name, f"cannot write {target}", made.errors)
         argv += [*sources, f"{target}{end}"]
@@ -63,7 +68,7 @@ def get(host: Host, source: str, target: Path, manner: Manner, progress: Progres
 def options(manner: Manner, *, silence: int = SILENCE) -> list[str]:
     """Return rsync and its options."""
     argv = ["rsync", "-rlpts", "--chmod=ug-s", f"--timeout={silence}", f"--partial-dir={PARTIAL}", *TOTALS]
-    return argv + ["--checksum"] * manner.checksum + ["--delete"] * manner.delete
+    return argv + ["--checksum"] * manner.checksum + ["--delete"] * manner.delete + ["--dry-run"] * manner.dry
 
 
 def command(script: str, *arguments: str) -> str:
@@ -120,8 +125,18 @@ def _problem(host: Host, process: Process, report: Report, code: int, target: st
     return refusal(host.name, f"some files could not be {'uploaded' if up else 'fetched'}", why)
 
 
-def refused(host: Host, target: str, errors: str) -> RefusedError | None:
+def refused(host: Host, target: str, errors: str) -> YurtError | None:
     """Return the error if the host refused the target; None if it did not."""
+    guarded = protected.refused(host, target, errors)
+    if guarded is not None:
+        return guarded
+    file = re.search(r"^yurt: file-at (.*)$", errors, re.MULTILINE)
+    if file is not None:
+        return RefusedError(
+            f"{host.name}: cannot write '{target}': '{file[1]}' is a file, not a folder",
+            code="site-refused",
+            hint="choose another name",
+        )
     if "yurt: not-a-folder" in errors:
         return RefusedError(
             f"{host.name}: '{target}' is a file, not a folder", code="site-refused", hint="choose another name"
@@ -134,5 +149,6 @@ def refused(host: Host, target: str, errors: str) -> RefusedError | None:
         )
     if "yurt: cannot-make" in errors:
         lines = [line for line in errors.splitlines() if "mkdir" in line]
-        return refusal(host.name, f"cannot make the folder of '{target}'", "\n".join(lines))
+        reason = re.sub(r"^mkdir: cannot create directory '?(.*?)/?'?: ", r"\1: ", lines[-1] if lines else "")
+        return refusal(host.name, f"cannot write '{target}'", reason)
     return None

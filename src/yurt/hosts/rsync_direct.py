@@ -56,12 +56,13 @@ def direct(source: Side, target: Side, manner: Manner, progress: Progress, *, ad
     """
     token, folder = os.urandom(16).hex(), posixpath.dirname(target.path) or "/"
     file = f".yurt-{token[:8]}"
-    receive = rsync_copy.RECEIVE
+    receive = target.guard + rsync_copy.RECEIVE
     if address:
         receive = rsync_copy.command(receive + 'exec rsync "$@"', target.path)
-        made = target.host.run(TOKEN, folder, file, token)
+        made = target.host.run(target.guard + TOKEN, folder, file, token)
         if made.code:
-            raise refusal(target.host.name, f"cannot make the folder of '{target.path}'", made.errors)
+            known = rsync_copy.refused(target.host, target.path, made.errors)
+            raise known or refusal(target.host.name, f"cannot make the folder of '{target.path}'", made.errors)
     try:
         words = [target.path, address, shlex.quote(f"{folder}/{file}"), token, receive, PIPE]
         words += rsync_copy.options(manner)

@@ -229,9 +229,14 @@ def attempted(host: Host, run: Callable[[], tuple[int, Attempt]]) -> tuple[int, 
 
 
 def first_error(errors: str, code: int) -> str:
-    """Return why rsync failed."""
-    lines = [line for line in errors.splitlines() if line.startswith("rsync")]
-    return lines[0].partition(": ")[2] if lines else f"rsync ended with exit code {code}"
+    """Return why rsync failed, with the first path that it names."""
+    lines = errors.splitlines()
+    named = [line for line in lines if line.startswith(("rsync: ", "could not ", "cannot ", "symlink has "))]
+    named = named or [line for line in lines if line.startswith("rsync")]
+    if not named:
+        return f"rsync ended with exit code {code}"
+    path = re.match(r'rsync: .*?"(.+?)"(?: -> ".*")?(?: \(in .*?\))?(?: failed)?: (.+?)(?: \(\d+\))?$', named[0])
+    return f"'{path[1]}': {path[2]}" if path else named[0].removeprefix("rsync: ").removeprefix("rsync error: ")
 
 
 def no_space(errors: str) -> str:

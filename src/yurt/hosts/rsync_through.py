@@ -42,7 +42,7 @@ PIPE = (
 
 SERVE = 'printf "\\n%s\\n" MARK; exec rsync "$@"'
 
-SHORT = re.compile(r"-[lptrc]+e[0-9]*\.[A-Za-z]*")
+SHORT = re.compile(r"-[nlptrc]+e[0-9]*\.[A-Za-z]*")
 """The short options that a receiver may get, and the features of the sender's protocol. Not -s, which hides others."""
 
 INFO = re.compile(r"--info=[A-Z]+[0-9](,[A-Z]+[0-9])*")
@@ -71,7 +71,7 @@ def _options(words: Sequence[str], manner: Manner) -> list[str] | None:
     long |= {"--delete", "--delete-during", "--delete-before"} if manner.delete else set()
     first, *rest = words or [""]
     letters = first.partition("e")[0]
-    if not SHORT.fullmatch(first) or ("c" in letters) != manner.checksum:
+    if not SHORT.fullmatch(first) or ("c" in letters, "n" in letters) != (manner.checksum, manner.dry):
         return None
     for at, word in enumerate(rest):
         folder = word == "--partial-dir" and rest[at + 1 : at + 2] == [PARTIAL]
@@ -121,7 +121,7 @@ class _Relay:
                 raise self._problem(processes)
             folder, options = server_words(line, self._mark, self._manner)
             words = ["--server", *options, ".", self._target.path + ("/" if folder else "")]
-            serve = rsync_copy.RECEIVE + SERVE.replace("MARK", self._mark)
+            serve = self._target.guard + rsync_copy.RECEIVE + SERVE.replace("MARK", self._mark)
             second = rsync_copy.command(serve, self._target.path, "folder" if folder else "file", *words)
             processes.append(_started(self._target.host.argv(second), out_read, back_write))
             while descriptors:

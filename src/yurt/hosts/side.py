@@ -13,6 +13,8 @@ class Side(NamedTuple):
 
     host: Host
     path: str
+    guard: str = ""
+    """What a target's host runs before anything is written: see `protected.script`."""
 
     def missing(self) -> NotFoundError:
         return NotFoundError(f"{self.host.name}:{self.path} does not exist", code="not-found")

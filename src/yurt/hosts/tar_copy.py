@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from yurt.errors import RefusedError
-from yurt.hosts import tar, tar_stream
+from yurt.hosts import protected, tar, tar_stream
 from yurt.hosts.base import Host, refusal
 from yurt.hosts.pour import Source, pour
 from yurt.hosts.rsync_process import PARTIAL, SILENCE
@@ -26,6 +26,9 @@ from yurt.model.files import Progress
 PREPARE = (
     r"""
 if [ -e "$1" ] && [ ! -d "$1" ]; then echo "'$1' is a file, not a folder" >&2; exit 1; fi
+p=$1
+until [ -z "$p" ] || [ -e "$p" ]; do p=${p%/*}; done
+if [ -n "$p" ] && [ ! -d "$p" ]; then echo "'$p' is a file, not a folder" >&2; exit 1; fi
 mkdir -p -- "$1" || exit 1
 if [ -n "$3" ] && [ -d "$1/$3" ]; then echo "'$1/$3' is a folder, not a file" >&2; exit 1; fi
 """
@@ -73,14 +76,15 @@ BATCH, FILES = 256 << 20, 2000
 """How many bytes and files are sent at once: what an interrupted call has to send again."""
 
 
-def put(host: Host, sources: Sequence[str], target: str, progress: Progress, *, folder: bool) -> Moved:
-    """Copy files and folders of this machine to the host, as `rsync_copy.put` does.
+def put(side: Side, sources: Sequence[str], progress: Progress, *, folder: bool) -> Moved:
+    """Copy files and folders of this machine to a host, as `rsync_copy.put` does.
 
     UnreachableError: complete files are kept, and the next call copies the rest.
     """
     entries: list[Entry] = []
     skipped: list[str] = []
-    base, name = (target, "") if folder else posixpath.split(target)
+    host = side.host
+    base, name = (side.path, "") if folder else posixpath.split(side.path)
     for source in sources:
         root, below = source.rstrip("/"), "" if source.endswith("/") else posixpath.basename(source.rstrip("/"))
         found, special = tar_stream.walk(root) if Path(root).is_dir() else ([], [])
@@ -90,7 +94,7 @@ def put(host: Host, sources: Sequence[str], target: str, progress: Progress, *, 
         named = name or below
         entries += [Entry(each.path, posixpath.join(named, each.name).rstrip("/"), *_rest(each)) for each in found]
         skipped += special
-    there = listed(host, base, name)
+    there = listed(host, base, name, guarded=side.guard)
     files = [each for each in entries if not each.is_folder]
     wanted = [each for each in files if not _is_there(each, there)]
     folders = [each for each in entries if each.is_folder]
@@ -105,7 +109,7 @@ def put(host: Host, sources: Sequence[str], target: str, progress: Progress, *, 
 def between(source: Side, target: Side, progress: Progress, *, folder: bool) -> Moved:
     """Copy a file or the content of a folder from one host to another, through this machine."""
     base, name = (target.path, "") if folder else posixpath.split(target.path)
-    there = listed(target.host, base, name)
+    there = listed(target.host, base, name, guarded=target.guard)
     if folder:
         found = listed(source.host, source.path, "", make=False)
         wanted = [each for each, facts in found.items() if not facts or there.get(each) != facts]
@@ -126,12 +130,13 @@ def between(source: Side, target: Side, progress: Progress, *, folder: bool) -> 
     return Moved(files=len(wanted), size=total, unchanged=unchanged, way="tar through this machine")
 
 
-def listed(host: Host, folder: str, name: str, *, make: bool = True) -> Mapping[str, str]:
+def listed(host: Host, folder: str, name: str, *, make: bool = True, guarded: str = "") -> Mapping[str, str]:
     """Return size, time and link target of each file of a folder on the host. `make`: create it if it is missing."""
     script, arguments = (PREPARE, (folder, "", name)) if make else (tar.LIST, (folder, ""))
-    answer = host.run(script, *arguments, timeout=600)
+    answer = host.run(f"{guarded}\n{script}", *arguments, timeout=600)
     if answer.code:
-        raise refusal(host.name, f"cannot {'write' if make else 'read'} {folder}", answer.errors)
+        known = protected.refused(host, folder, answer.errors)
+        raise known or refusal(host.name, f"cannot {'write' if make else 'read'} {folder}", answer.errors)
     parts = answer.out.decode(errors="surrogateescape").split("\0")
     return {path.removeprefix("./"): _whole(facts) for facts, path in zip(parts[::2], parts[1::2], strict=False)}
 

@@ -12,6 +12,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     """Whether to compare files by their content; otherwise by size and modification time."""
     delete: bool = False
     """Whether to delete files in a target folder that the source does not have."""
+    dry: bool = False
+    """Whether to find out only what would be copied and deleted."""
 
 
 class Moved(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,12 +6,13 @@ import contextlib
 import posixpath
 from pathlib import Path
 
+from yurt.errors import UserError
 from yurt.hosts import rsync_direct, rsync_process, rsync_through, tar_copy
 from yurt.hosts.side import Side
 from yurt.hosts.ssh import SshHost
 from yurt.model.data import Manner, Moved
 from yurt.model.files import Progress
-from yurt.storage import transfer
+from yurt.storage import here, transfer
 from yurt.storage.spots import Spot
 
 
@@ -22,26 +23,33 @@ def copy(source: Spot, target: Spot, manner: Manner, progress: Progress) -> tupl
     the bytes pass through this machine. UnreachableError: a retry continues.
     """
     place = target.below(posixpath.basename(source.path)) if target.inside else target
+    if source.path == "/":
+        raise UserError(f"'{source}' is the root of the file system", code="usage", hint="name a folder below it")
     transfer.check_target(place)
     if source.here:
         return transfer.put([Path(source.path)], place, manner, progress)
     if place.here:
+        here.check_own(Path(place.path))
         return transfer.get(source, Path(place.path), manner, progress), place.path
+    same = source.context.name == place.context.name
+    guard = place.guard(delete=manner.delete, sources=[source.path] if same else [])
+    side = Side(place.host, place.path, guard)
+    if manner.dry and not transfer.has_folder(side):
+        return Moved(), place.path
     with contextlib.suppress(rsync_process.Strange):
-        return _by_rsync(source, place, manner, progress), place.path
+        address = "" if same else _address(place)
+        return _by_rsync(_side(source), side, manner, progress, address=address, same=same), place.path
     tar_copy.without_delete(manner.delete)
     folder = transfer.look(source)[0] == "folder"
-    return tar_copy.between(_side(source), _side(place), progress, folder=folder), place.path
+    return tar_copy.between(_side(source), side, progress, folder=folder), place.path
 
 
-def _by_rsync(source: Spot, place: Spot, manner: Manner, progress: Progress) -> Moved:
-    same = source.context.name == place.context.name
-    address = "" if same else _address(place)
+def _by_rsync(source: Side, target: Side, manner: Manner, progress: Progress, *, address: str, same: bool) -> Moved:
     if same or address:
-        done = rsync_direct.direct(_side(source), _side(place), manner, progress, address=address)
+        done = rsync_direct.direct(source, target, manner, progress, address=address)
         if done is not None:
             return done
-    return rsync_through.through(_side(source), _side(place), manner, progress)
+    return rsync_through.through(source, target, manner, progress)
 
 
 def _address(place: Spot) -> str:

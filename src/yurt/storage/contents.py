@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -38,8 +40,18 @@ def listed(place: Spot) -> tuple[str, list[DataEntry]]:
     first, *entries = _asked(place, "list", [place.path], b"")
     if first.kind == "missing":
         raise missing(place)
-    shown = [each for each in entries if not (each.name.startswith(".") and each.name.endswith(".yurt-pack"))]
+    names = {each.name for each in entries}
+    lengths = {len(os.fsencode(each)) for each in names}
+    shown = [each for each in entries if not _is_digest(each.name, names, lengths)]
     return first.kind, sorted(shown, key=lambda each: each.name)
+
+
+def _is_digest(name: str, names: Collection[str], lengths: Collection[int]) -> bool:
+    """Whether a file is the digest of an archive beside it: `.NAME.yurt-pack`, or see pack.sh for a long name."""
+    if not name.startswith(".") or not name.endswith(".yurt-pack"):
+        return False
+    long = re.fullmatch(r"\.yurt-\d+-(\d+)\.yurt-pack", name)
+    return name[1:].removesuffix(".yurt-pack") in names or (long is not None and int(long[1]) in lengths)
 
 
 def measured(places: Sequence[Spot]) -> list[DataEntry]:
@@ -47,9 +59,12 @@ def measured(places: Sequence[Spot]) -> list[DataEntry]:
     return _checked(places, "measure")
 
 
-def remove(places: Sequence[Spot]) -> None:
-    """Remove what is at places of one context; links are not followed. Safe to repeat."""
-    _checked(places, "remove")
+def remove(places: Sequence[Spot], files: Mapping[str, int]) -> None:
+    """Remove what is at places of one context; links are not followed. Safe to repeat.
+
+    `files`: how many there are, by place. RefusedError names what remains, if not all could be removed.
+    """
+    _checked(places, "remove", files)
 
 
 def missing(place: Spot) -> NotFoundError:
@@ -60,9 +75,11 @@ def missing(place: Spot) -> NotFoundError:
     )
 
 
-def _checked(places: Sequence[Spot], what: str) -> list[DataEntry]:
+def _checked(places: Sequence[Spot], what: str, files: Mapping[str, int] | None = None) -> list[DataEntry]:
     kept = [f"keep {each}" for each in places[0].kept_folders()] + [f"own {each}" for each in places[0].own_folders()]
-    found = _asked(places[0], what, [each.path for each in places], "".join(f"{line}\n" for line in kept).encode())
+    found = _asked(
+        places[0], what, [each.path for each in places], "".join(f"{line}\n" for line in kept).encode(), files
+    )
     if found and found[-1].kind == "refused":
         folder = found[-1].name
         own = folder in places[0].own_folders()
@@ -75,13 +92,31 @@ def _checked(places: Sequence[Spot], what: str) -> list[DataEntry]:
     return found
 
 
-def _asked(place: Spot, what: str, paths: Sequence[str], stdin: bytes) -> list[DataEntry]:
+def _asked(
+    place: Spot, what: str, paths: Sequence[str], stdin: bytes, known_files: Mapping[str, int] | None = None
+) -> list[DataEntry]:
     answer = place.host.run(SCRIPT.read_text(), what, *paths, stdin=stdin, timeout=HOUR)
+    if answer.code and what == "list":
+        raise refusal(place.host.name, f"cannot read {place.path}", answer.errors)
     if answer.code:
         raise refusal(place.host.name, f"cannot {'remove' if what == 'remove' else 'read'} the files", answer.errors)
     found = []
     for record in answer.out.decode(errors="surrogateescape").split("\0")[:-1]:
         kind, files, size, modified, name = record.split(" ", 4)
+        if kind == "left":
+            before = (known_files or {}).get(f"{place.context.name}:{name}", 0)
+            raise _remaining(place, name, int(files), answer.errors, part=int(files) < before)
         known = KINDS.get(kind, kind if kind == "refused" else "other")
         found.append(DataEntry(name=name, kind=known, files=int(files), size=int(size), modified=float(modified or 0)))
     return found
+
+
+def _remaining(place: Spot, path: str, files: int, errors: str, *, part: bool) -> RefusedError:
+    lines = [line for line in errors.splitlines() if line.startswith("rm: ")] or [errors.strip() or "no error message"]
+    reason = re.sub(r"^rm: (?:cannot remove )?'?(.*?)'?: ([^:]*)$", r"\1: \2", lines[0])
+    number = f"{files:,} file{' remains' if files == 1 else 's remain'}"
+    return RefusedError(
+        f"{place.context.name}: {'removed a part of' if part else 'could not remove'} {path}; {number}: {reason}",
+        code="site-refused",
+        hint=f"`yurt data ls {place.context.name}:{path}` lists what remains",
+    )

@@ -1,7 +1,7 @@
 # Reports what is at paths, or removes it. arguments: list|measure|remove PATH…
 # Each record ends with NUL: "KIND FILES BYTES TIME NAME". `list`: of each entry of the folder PATH; otherwise of PATH.
 # Input for `measure` and `remove`: lines "keep FOLDER" and "own FOLDER". A path that is or contains such a folder, or
-# that is inside a folder of yurt, is refused: "refused 0 0 0 FOLDER".
+# that is inside a folder of yurt, is refused: "refused 0 0 0 FOLDER". "left FILES 0 0 PATH": not all could be removed.
 export LC_ALL=C
 what=$1
 shift
@@ -26,7 +26,7 @@ if [ "$what" = list ]; then
   [ "$found" != l ] || [ ! -d "$1" ] || found=d
   printf '%s 0 0 0 %s\0' "$found" "$1"
   case $found in
-    d) cd -- "$1" || exit 1 ;;
+    d) if [ ! -r "$1" ] || ! cd -- "$1" 2> /dev/null; then echo "you may not read this folder" >&2 && exit 1; fi ;;
     n) exit 0 ;;
     *) cd -- "${1%/*}/" && set -- "${1##*/}" || exit 1 ;;
   esac
@@ -55,7 +55,16 @@ done
 for path; do
   found=$(kind "$path")
   if [ "$what" = remove ]; then
-    rm -rf -- "$path" "${path%/*}/.${path##*/}.yurt-pack" || exit 1 # the digest of an archive goes with it
+    name=${path##*/}
+    [ ${#name} -le 200 ] || name=yurt-$(printf %s "$name" | cksum | tr ' ' -)
+    if ! rm -rf -- "$path" 2> /dev/null; then
+      [ -L "$path" ] || find "$path" -type d -user "$(id -u)" ! -perm -0700 -exec chmod u+rwx {} \; 2> /dev/null
+      if ! rm -rf -- "$path"; then
+        printf 'left %s 0 0 %s\0' "$(find "$path" ! -type d -print0 2> /dev/null | tr -cd '\0' | wc -c | tr -d ' ')" "$path"
+        exit 0
+      fi
+    fi
+    rm -f -- "${path%/*}/.$name.yurt-pack" # the digest of an archive goes with it
     printf '%s 0 0 0 %s\0' "$found" "$path"
   elif [ "$found" = n ]; then
     printf 'n 0 0 0 %s\0' "$path"

@@ -15,14 +15,14 @@ from functools import partial
 from pathlib import Path
 
 from yurt.errors import RefusedError, UnreachableError, UserError, here_is_full
-from yurt.hosts import tar_stream
+from yurt.hosts import protected, tar_stream
 from yurt.hosts.base import refusal
 from yurt.hosts.pour import pour
 from yurt.hosts.rsync_copy import HINT
 from yurt.hosts.tar_stream import Entry
 from yurt.model.data import Moved
 from yurt.model.files import Progress
-from yurt.storage import transfer
+from yurt.storage import here, transfer
 from yurt.storage.contents import missing
 from yurt.storage.spots import Spot
 
@@ -52,6 +52,15 @@ def put(source: Path, target: Spot, progress: Progress, *, checksum: bool) -> tu
     if not source.is_dir():
         raise UserError(f"--pack: '{source}' is not a folder", code="usage", hint="copy a file without `--pack`")
     place = target.below(f"{transfer.named(source)}.tar") if target.inside else target
+    if not place.path.endswith(".tar") or place.path.endswith("/.tar"):
+        right = re.sub(r"(\.tar)?\.[A-Za-z0-9]{1,4}$", "", place.path)
+        raise UserError(
+            f"--pack: '{place}' does not end with .tar; yurt writes plain tar archives",
+            code="usage",
+            hint=f"use `{place.context.name}:{right}.tar`",
+        )
+    if place.here:
+        here.check_apart([source], [Path(place.path)], delete=False)
     try:
         entries, special = tar_stream.walk(str(source.resolve()))
         digest = digest_of(entries, checksum=checksum)
@@ -60,7 +69,7 @@ def put(source: Path, target: Spot, progress: Progress, *, checksum: bool) -> tu
     files, total = sum(not each.is_folder for each in entries), tar_stream.size(entries)
     answer = pour(
         place.host,
-        SCRIPT.read_text(),
+        f"{place.guard()}\n{SCRIPT.read_text()}",
         place.path,
         digest,
         str(total),
@@ -75,7 +84,8 @@ def put(source: Path, target: Spot, progress: Progress, *, checksum: bool) -> tu
         )
     if answer.code:
         errors = [line for line in answer.errors.splitlines() if not re.search(r"records (in|out)|copied", line)]
-        raise refusal(place.host.name, f"cannot write {place.path}", "\n".join(errors))
+        known = protected.refused(place.host, place.path, answer.errors)
+        raise known or refusal(place.host.name, f"cannot write {place.path}", "\n".join(errors))
     if answer.text.strip() == "there":
         return Moved(unchanged=files, skipped=special, way="archive"), place.path
     return Moved(files=files, size=total, skipped=special, way="archive"), place.path

@@ -8,7 +8,9 @@ if [ -d "$path" ]; then
   echo "it is a folder" >&2
   exit 1
 fi
-mark=$folder.$name.yurt-pack part=$folder.$name.$digest.part
+short=$name
+[ ${#name} -le 200 ] || short=yurt-$(printf %s "$name" | cksum | tr ' ' -) # names have at most 255 bytes
+mark=$folder.$short.yurt-pack part=$folder.$short.$digest.part
 bytes() { if [ -f "$1" ]; then wc -c < "$1" | tr -d ' '; else echo 0; fi; }
 if [ "$(cat -- "$mark" 2> /dev/null)" = "$digest" ] && [ "$(bytes "$path")" = "$total" ]; then
   echo there

@@ -17,7 +17,11 @@ def path_of(context: Context, facts: Facts | None, place: PlaceName) -> str:
     if ".." in place.path.split("/"):
         raise UserError(f"'{place}' contains '..'", code="usage", hint="name the folder itself")
     if not place.path.isprintable():
-        raise UserError(f"'{place.path!a}' contains an unprintable character", code="usage")
+        raise UserError(
+            f"{place.path!a} contains an unprintable character",
+            code="usage",
+            hint="name the folder that contains it, which can be copied as a whole",
+        )
     if not place.tier:
         return posixpath.normpath(folders.expand(context, facts, place.path, "the path"))
     known = {each.name: each for each in tiers(context, facts)}

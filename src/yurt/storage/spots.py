@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Sequence
 from functools import cached_property
 
 import msgspec
@@ -10,12 +11,12 @@ import msgspec
 from yurt.backends.kinds import kind_of
 from yurt.backends.registry import host_of
 from yurt.config import contexts, paths
-from yurt.errors import UserError
+from yurt.errors import NotFoundError, UserError
 from yurt.hosts import Host
 from yurt.model import layout
 from yurt.model.context import Context
 from yurt.model.facts import Facts
-from yurt.model.place import FORMS, parse
+from yurt.model.place import FORMS, PlaceName, parse
 from yurt.model.progress import Watch, unwatched
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
@@ -60,6 +61,13 @@ class Spot(msgspec.Struct, frozen=True, dict=True):
         home = (self.facts.variables if self.facts is not None else {}).get("HOME", "")
         return ["/", *([home] if home else []), *(each.path for each in tiers(self.context, self.facts) if each.path)]
 
+    def guard(self, names: Sequence[str] = (), *, delete: bool = False, sources: Sequence[str] = ()) -> str:
+        """Return a script that exits if a copy to this place, or of these names to this folder, must not be."""
+        from yurt.hosts import protected
+
+        paths = [posixpath.join(self.path, each) for each in names] or [self.path]
+        return protected.script(paths, own=self.own_folders(), kept=self.kept_folders(), sources=sources, delete=delete)
+
 
 def spot(text: str, context: str, *, watch: Watch = unwatched) -> Spot | None:
     """Return the place that a text names, on this context unless it names one; None for a path of this machine.
@@ -71,9 +79,27 @@ def spot(text: str, context: str, *, watch: Watch = unwatched) -> Spot | None:
         return None
     place = contexts.site(named.context or contexts.current_name(context))
     facts = facts_if_probed(place, watch=watch)
-    found = Spot(place, facts, path_of(place, facts, named), named.inside)
+    try:
+        found = Spot(place, facts, path_of(place, facts, named), named.inside)
+    except NotFoundError as error:
+        raise _of_context(named) or error from None
     connect.check_responds(place, found.host)
     return found
+
+
+def _of_context(named: PlaceName) -> UserError | None:
+    """Return the error for a name such as `alpha:data`, if alpha is a context and not a tier."""
+    word = named.tier
+    if named.context or word not in contexts.load(contexts.default_file()).contexts:
+        return None
+    place = contexts.site(word)
+    known = [each.name for each in tiers(place, facts_if_probed(place)) if each.path] or ["home"]
+    tier = "project" if "project" in known else known[0]
+    return UserError(
+        f"'{named}' names the context {word}, but no storage tier of it",
+        code="usage",
+        hint=f"use `{word}:{tier}:{named.path}`; `yurt storage show {word}` lists the tiers",
+    )
 
 
 def must_be_spot(text: str, context: str, *, watch: Watch = unwatched) -> Spot:

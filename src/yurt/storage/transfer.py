@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from yurt.errors import NotFoundError, RefusedError, UserError
-from yurt.hosts import rsync_copy, rsync_process
+from yurt.hosts import protected, rsync_copy, rsync_process
+from yurt.hosts.base import refusal
+from yurt.hosts.side import Side
 from yurt.model.data import Manner, Moved
 from yurt.model.files import Pick, Progress
+from yurt.storage import here
 from yurt.storage.contents import missing
 from yurt.storage.spots import Spot
 
@@ -27,29 +30,52 @@ def put(sources: Sequence[Path], target: Spot, manner: Manner, progress: Progres
     a retry continues.
     """
     check(sources)
-    check_target(target)
-    if len(sources) == 1:
-        source = sources[0].resolve()
-        place = target.below(named(sources[0])) if target.inside else target
-        folder = source.is_dir()
-        return _put(place, [f"{source}/" if folder else str(source)], manner, progress, folder=folder), place.path
-    return _put(target, [str(each.absolute()) for each in sources], manner, progress, folder=True), target.path
+    names = [named(each) for each in sources] if len(sources) > 1 else []
+    place = target.below(named(sources[0])) if target.inside and not names else target
+    check_target(place)
+    if place.here:
+        targets = [Path(place.path, each) for each in names] or [Path(place.path)]
+        here.check_apart(sources, targets, delete=manner.delete)
+    side = Side(place.host, place.path, place.guard(names, delete=manner.delete))
+    if manner.dry and not has_folder(side):
+        return Moved(), place.path
+    if names:
+        return _put(side, [str(each.absolute()) for each in sources], manner, progress, folder=True), place.path
+    source = sources[0].resolve()
+    folder = source.is_dir()
+    return _put(side, [f"{source}/" if folder else str(source)], manner, progress, folder=folder), place.path
 
 
-def _put(place: Spot, sources: Sequence[str], manner: Manner, progress: Progress, *, folder: bool) -> Moved:
+def _put(side: Side, sources: Sequence[str], manner: Manner, progress: Progress, *, folder: bool) -> Moved:
     if rsync_process.usable():
         with contextlib.suppress(rsync_process.Strange):
-            return rsync_copy.put(place.host, sources, place.path, manner, progress, folder=folder)
+            return rsync_copy.put(side, sources, manner, progress, folder=folder)
     from yurt.hosts import tar_copy
 
     tar_copy.without_delete(manner.delete)
-    return tar_copy.put(place.host, sources, place.path, progress, folder=folder)
+    return tar_copy.put(side, sources, progress, folder=folder)
+
+
+def has_folder(side: Side) -> bool:
+    """Return whether a target is a folder that exists, where files could be deleted. RefusedError if it is guarded."""
+    answer = side.host.run(side.guard + LOOK, side.path)
+    if answer.code:
+        raise protected.refused(side.host, side.path, answer.errors) or refusal(
+            side.host.name, f"cannot read {side.path}", answer.errors
+        )
+    return answer.text.split()[:1] == ["folder"]
 
 
 def get(source: Spot, target: Path, manner: Manner, progress: Progress) -> Moved:
     """Copy a file or folder of a context to this path. UnreachableError: a retry continues."""
     found, has_rsync = look(source)
     folder = found == "folder"
+    if manner.delete and folder:
+        here.check_delete(target)
+    if source.here:
+        here.check_apart([Path(source.path)], [target], delete=manner.delete)
+    if manner.dry and not (folder and target.is_dir()):
+        return Moved()
     make(target if folder else target.parent)
     if not folder and target.is_dir():
         raise RefusedError(
@@ -100,6 +126,8 @@ def named(source: Path) -> str:
 def check(sources: Sequence[Path]) -> None:
     """NotFoundError or UserError for a source that cannot be copied."""
     for each in sources:
+        if each.resolve() == Path("/"):
+            raise UserError(f"'{each}' is the root of the file system", code="usage", hint="name a folder below it")
         if not os.path.lexists(each):
             raise NotFoundError(f"'{each}' does not exist on this machine", code="not-found")
         if not each.exists():
@@ -125,7 +153,10 @@ def make(folder: Path) -> None:
     """Make a folder of this machine and its parents. RefusedError if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise RefusedError(f"'{folder}' is a file, not a folder", code="cannot-write") from None
+    except (FileExistsError, NotADirectoryError):
+        file = next((each for each in (folder, *folder.parents) if os.path.lexists(each)), folder)
+        raise RefusedError(
+            f"'{file}' is a file, not a folder", code="cannot-write", hint="name another folder"
+        ) from None
     except OSError as error:
         raise RefusedError(f"cannot make the folder '{folder}': {error.strerror}", code="cannot-write") from None

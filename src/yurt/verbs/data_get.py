@@ -7,6 +7,7 @@ from pathlib import Path
 
 from yurt.errors import UserError
 from yurt.model.data import Manner
+from yurt.model.place import parse
 from yurt.model.progress import Watch, unwatched
 from yurt.storage.spots import must_be_spot
 from yurt.verbs.data_put import DataCopied, copied, shown
@@ -21,15 +22,23 @@ def get(
     unpack: bool = False,
     checksum: bool = False,
     delete: bool = False,
+    dry: bool = False,
     watch: Watch = unwatched,
 ) -> Result[DataCopied]:
     """Copy a file or folder to the path `target`, or into it if it ends with a slash; by default here.
 
     So the same command continues a copy that was interrupted. `unpack`: extract an archive into a folder.
+    `dry`: only find out what would be done.
     UnreachableError: what was copied is kept.
     """
     from yurt.storage import pack, transfer
 
+    if parse(target) is not None:
+        raise UserError(
+            f"'{target}' is a place on a context, not a path of this machine",
+            code="usage",
+            hint=f"use `yurt data put {place} {target}`, or `./{target}` for a file of this name",
+        )
     source = must_be_spot(place, context, watch=watch)
     if unpack and (checksum or delete):
         raise UserError("--unpack cannot be combined with --checksum or --delete", code="usage")
@@ -45,5 +54,5 @@ def get(
     if unpack:
         moved = pack.get(source, path, progress)
     else:
-        moved = transfer.get(source, path, Manner(checksum=checksum, delete=delete), progress)
+        moved = transfer.get(source, path, Manner(checksum=checksum, delete=delete, dry=dry), progress)
     return copied([str(source)], str(path), moved)

@@ -37,14 +37,16 @@ def put(
     pack: bool = False,
     checksum: bool = False,
     delete: bool = False,
+    dry: bool = False,
     watch: Watch = unwatched,
 ) -> Result[DataCopied]:
     """Copy files and folders of this machine, or places of contexts, to a place. What is there already is not sent.
 
-    `pack`: as one archive. UnreachableError: what was copied is kept, and a retry continues.
+    `pack`: as one archive. `dry`: only find out what would be done. UnreachableError: what was copied is kept, and a
+    retry continues.
     """
     place = must_be_spot(target, context, watch=watch)
-    manner = Manner(checksum=checksum, delete=delete)
+    manner = Manner(checksum=checksum, delete=delete, dry=dry)
     places = [spot(each, context, watch=watch) for each in sources]
     known = [each for each in places if each is not None]
     if known and len(known) < len(places):

@@ -54,7 +54,7 @@ def rm(
 
     for group in _by_context(places, context, watch):
         watch(Event(f"removing from {group[0].context.name}"))
-        contents.remove(group)
+        contents.remove(group, {each.place: each.files for each in found.places})
     return Result(kind="data-removed", data=found)
 
 
