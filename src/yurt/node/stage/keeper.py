@@ -215,7 +215,7 @@ def _node_disks(base: str, run_folder: str) -> List[str]:
     """Return folders that other nodes do not share: the run folder is in none of them."""
     found = [base, os.path.dirname(base), "/tmp", "/var/tmp", os.environ.get("TMPDIR") or base]
     real = os.path.realpath(run_folder)
-    return [each for each in found if not is_inside(real, os.path.realpath(each))]
+    return [each for each in found if not is_inside(real, [os.path.realpath(each)])]
 
 
 def _use(base: str, wanted: Input, run: str) -> Copy:

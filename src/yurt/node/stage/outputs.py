@@ -1,5 +1,6 @@
 """Copies the outputs of a run from the disk of a node to where they stay, and back for a later start."""
 
+import functools
 import os
 import time
 from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
@@ -12,6 +13,9 @@ PATIENCE = 30.0
 """Seconds for which a full disk may get room."""
 
 PAUSE = 2.0
+
+NAMED = 5
+"""Files that are named if they are not copied, or will not be of use."""
 
 LATE = "the job was killed before it was complete"
 
@@ -139,11 +143,13 @@ def _todo(here: Here, outputs: Sequence[Output], say: Callable[[str], None]) -> 
     """Return what to copy, in order, and why something cannot be read."""
     found = []  # type: List[Item]
     problem = ""
-    replaced = [*here.inputs, *(os.path.join(here.files, each.name) for each in outputs)]
+    replaced = _real([*here.inputs, *(os.path.join(here.files, each.name) for each in outputs)])
+    lost = _real([here.files, *here.disks])
+    notes = []  # type: List[str]
     for output in outputs:
         path = os.path.join(here.files, output.name)
         try:
-            entries = tree.scan_output(path, replaced, [here.files, *here.disks], say)
+            entries = tree.scan(path, False, replaced, lost, functools.partial(_note, notes, output.name))
         except FileNotFoundError:
             say("output %s was not made" % output.name)
             continue
@@ -159,8 +165,20 @@ def _todo(here: Here, outputs: Sequence[Output], say: Callable[[str], None]) -> 
             if entry.kind != "file" or not tree.is_same(entry, target):
                 named = entry._replace(path=os.path.join(output.name, entry.path).rstrip("/"))
                 found.append(Item(named, target, spare, output.place))
+    for each in notes[:NAMED]:
+        say(each)
+    if len(notes) > NAMED:
+        say("and %d more" % (len(notes) - NAMED))
     order = {"folder": 0, "link": 1, "file": 2}
     return sorted(found, key=lambda each: (order[each.entry.kind], each.entry.size)), problem
+
+
+def _note(notes: List[str], name: str, path: str, text: str) -> None:
+    notes.append("%s %s" % (os.path.join(name, path), text))
+
+
+def _real(paths: Sequence[str]) -> List[str]:
+    return [os.path.realpath(each) for each in paths]
 
 
 def _folder(entry: tree.Entry, target: str) -> None:

@@ -11,9 +11,6 @@ LARGE = 1 << 20
 
 ASIDE = ".yurt-aside"
 
-NAMED = 5
-"""Files of an output that are named each: those that cannot be copied, or will not be of use."""
-
 Check = Callable[[], None]
 """Called before each chunk; stops the copy with an exception."""
 
@@ -37,140 +34,92 @@ class ChangedError(OSError):
     """A file changed while it was copied."""
 
 
-def scan(root: str, follow: bool = True) -> List[Entry]:
+def scan(
+    root: str,
+    follow: bool = True,
+    replaced: Sequence[str] = (),
+    lost: Sequence[str] = (),
+    note: Callable[[str, str], None] = lambda _path, _text: None,
+) -> List[Entry]:
     """Return everything below a root, folders before their contents. Raises OSError.
 
     A link to something in the same root stays a link; with `follow`, the target of any other is listed in its place.
+    Without it, only of a link that leads into a folder in `replaced`. `note` gets what is not listed, and links into a
+    folder in `lost`. All these folders are real paths.
     """
-    walk = _Walk(os.path.realpath(root), follow)
-    walk.visit(walk.root, "", set())
+    walk = _Walk(os.path.realpath(root), follow, replaced, lost, note)
+    walk.visit(walk.root, "", set(), walk.root)
     return walk.found
 
 
-def scan_output(root: str, replaced: Sequence[str], lost: Sequence[str], say: Callable[[str], None]) -> List[Entry]:
-    """Return everything below an output, folders before their contents. Raises OSError.
-
-    A link that leads into a folder in `replaced`, such as an input, is replaced by what it leads to. Others stay links;
-    those into a folder in `lost`, which no other node sees, are named by `say`, like what cannot be copied.
-    """
-    walk = _OutputWalk(os.path.realpath(root), replaced, lost)
-    walk.visit(walk.root, "", set())
-    for note in walk.notes[:NAMED]:
-        say(note)
-    if len(walk.notes) > NAMED:
-        say("and %d more like these" % (len(walk.notes) - NAMED))
-    return walk.found
-
-
-def is_inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
+def is_inside(path: str, folders: Sequence[str]) -> bool:
+    return any(path == each or path.startswith(each.rstrip("/") + "/") for each in folders)
 
 
 class _Walk:
     """A walk through a root."""
 
-    def __init__(self, root: str, follow: bool) -> None:
+    def __init__(
+        self,
+        root: str,
+        follow: bool,
+        replaced: Sequence[str],
+        lost: Sequence[str],
+        note: Callable[[str, str], None],
+    ) -> None:
         self.root = root
         self.follow = follow
+        self.replaced = replaced
+        self.lost = lost
+        self.note = note
         self.found = []  # type: List[Entry]
 
-    def visit(self, path: str, relative: str, above: Set[str]) -> None:
+    def visit(self, path: str, relative: str, above: Set[str], root: str) -> None:
+        """List a path. `root`: links to something in it stay links; the target of a link is a root of its own."""
         about = os.stat(path)
+        # Inputs are read-only, but a later start may write to its outputs.
+        mode = 0 if root == self.root else 0o200
         if stat.S_ISREG(about.st_mode):
-            self.found.append(_entry(relative, "file", about, path))
-        elif not stat.S_ISDIR(about.st_mode):
-            self.on_special(relative)
+            self.found.append(_entry(relative, "file", about, path, mode))
+            return
         if not stat.S_ISDIR(about.st_mode):
+            self.note(relative, "was not copied: it is neither a file nor a folder")
             return
         real = os.path.realpath(path)
         if real in above:
-            self.on_loop(path, relative)
+            if self.follow:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            self.note(relative, "was not copied: its links lead to a folder above it")
             return
-        self.found.append(_entry(relative, "folder", about, path))
+        self.found.append(_entry(relative, "folder", about, path, mode))
         for name in sorted(os.listdir(path)):
             each, inner = os.path.join(path, name), os.path.join(relative, name)
             if name.endswith(ASIDE):
                 continue
-            link = self.kept_link(each, inner)
-            if link is None:
-                self.enter(each, inner, above | {real})
-            else:
+            link = self.kept_link(each, inner, root)
+            if link:
                 self.found.append(_entry(inner, "link", os.lstat(each), link))
+            else:
+                own = os.path.islink(each) and not self.follow
+                self.visit(each, inner, above | {real}, os.path.realpath(each) if own else root)
 
-    def enter(self, path: str, relative: str, above: Set[str]) -> None:
-        self.visit(path, relative, above)
-
-    def kept_link(self, path: str, _relative: str) -> Optional[str]:
-        """Return the target of a link that stays a link; else None."""
+    def kept_link(self, path: str, relative: str, root: str) -> str:
+        """Return the target of a link that stays a link, relative if it is in the root; else an empty text."""
         if not os.path.islink(path):
-            return None
-        inside = _link_inside(path, self.root)
-        if inside:
-            return inside
-        return None if self.follow and os.path.exists(path) else os.readlink(path)
-
-    def on_loop(self, path: str, _relative: str) -> None:
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-
-    def on_special(self, relative: str) -> None:
-        """Ignore what is neither a file nor a folder."""
+            return ""
+        target, real, exists = os.readlink(path), os.path.realpath(path), os.path.exists(path)
+        if exists and is_inside(real, [root]):
+            return os.path.relpath(real, os.path.realpath(os.path.dirname(path))) if os.path.isabs(target) else target
+        if exists and (self.follow or is_inside(real, self.replaced)):
+            return ""
+        if is_inside(real, self.lost):
+            self.note(relative, "is a link to %s, which is only on this node" % real)
+        return target
 
 
-class _OutputWalk(_Walk):
-    """A walk through an output, which says what is not copied, or not of use on other nodes."""
-
-    def __init__(self, root: str, replaced: Sequence[str], lost: Sequence[str]) -> None:
-        super().__init__(root, False)
-        self.replaced = [os.path.realpath(each) for each in replaced]
-        self.lost = [os.path.realpath(each) for each in lost]
-        self.notes = []  # type: List[str]
-        self.name = os.path.basename(root)
-
-    def enter(self, path: str, relative: str, above: Set[str]) -> None:
-        if not os.path.islink(path):
-            self.visit(path, relative, above)
-            return
-        before, count = self.root, len(self.found)
-        self.root = os.path.realpath(path)  # links in what it leads to may stay links
-        self.visit(path, relative, above)
-        self.root = before
-        # Inputs are read-only, but a later start may write to its outputs.
-        self.found[count:] = [each._replace(mode=each.mode | 0o200) for each in self.found[count:]]
-
-    def kept_link(self, path: str, relative: str) -> Optional[str]:
-        if not os.path.islink(path):
-            return None
-        inside = _link_inside(path, self.root)
-        if inside:
-            return inside
-        real = os.path.realpath(path)
-        if os.path.exists(path) and any(is_inside(real, each) for each in self.replaced):
-            return None
-        if any(is_inside(real, each) for each in self.lost):
-            self.notes.append("%s is a link to %s, which is only on this node" % (self.named(relative), real))
-        return os.readlink(path)
-
-    def on_loop(self, _path: str, relative: str) -> None:
-        self.notes.append("%s was not copied: its links lead to a folder above it" % self.named(relative))
-
-    def on_special(self, relative: str) -> None:
-        self.notes.append("%s was not copied: it is neither a file nor a folder" % self.named(relative))
-
-    def named(self, relative: str) -> str:
-        return os.path.join(self.name, relative).rstrip("/")
-
-
-def _link_inside(path: str, root: str) -> str:
-    """Return the relative target of a link to something that exists in a root; empty for any other."""
-    target, real = os.readlink(path), os.path.realpath(path)
-    if not is_inside(real, root) or not os.path.exists(path):
-        return ""
-    return os.path.relpath(real, os.path.realpath(os.path.dirname(path))) if os.path.isabs(target) else target
-
-
-def _entry(path: str, kind: str, about: os.stat_result, source: str) -> Entry:
+def _entry(path: str, kind: str, about: os.stat_result, source: str, mode: int = 0) -> Entry:
     size = about.st_size if kind == "file" else 0
-    return Entry(path, kind, size, about.st_mtime_ns, stat.S_IMODE(about.st_mode), source)
+    return Entry(path, kind, size, about.st_mtime_ns, stat.S_IMODE(about.st_mode) | mode, source)
 
 
 def copy_file(entry: Entry, target: str, check: Check, mode: Optional[int] = None) -> None:
