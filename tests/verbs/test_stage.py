@@ -179,9 +179,10 @@ def test_a_killwait_of_thirty_seconds(laptop: Laptop, lab: Lab) -> None:
 @pytest.mark.parametrize("context", ["alpha", "beta"])
 def test_out_of_memory(laptop: Laptop, context: str) -> None:
     (laptop.project / "large.py").write_text(
-        "import os, pathlib\n"
+        "import os, pathlib, time\n"
         "pathlib.Path(os.environ['YURT_STAGE'], 'tables', 'early').write_text('x')\n"
-        "print(len(bytearray(2_000_000_000)))\n"
+        "held = bytearray(2_000_000_000)\n"
+        "time.sleep(120)\n"  # without control groups, Slurm looks at the memory only from time to time
     )
     run = cancelled_later(laptop, context, "--mem", "200", "--stage-out", "tables", "large.py")
     ended = laptop.ended(run)
