@@ -101,6 +101,7 @@ def test_an_input_that_is_missing(staged: User) -> None:
     assert entry["status"]["state"] == "failed"
     assert entry["status"]["reason"] == f"input more: {staged.home}/none does not exist"
     assert "started" not in staged.quick("logs", entry["run"]["id"]).out and left(staged) == []
+    assert "help:  check the name with `yurt data ls PLACE`" in staged.quick("why", entry["run"]["id"]).out
 
 
 def test_outputs_that_cannot_be_copied_fail_the_run(staged: User) -> None:
@@ -108,8 +109,25 @@ def test_outputs_that_cannot_be_copied_fail_the_run(staged: User) -> None:
     script = 'echo 1 > "$YURT_STAGE/m.pt"'
     entry = ended(staged, "--stage-out", f"m.pt={staged.home}/file", "sh", "-c", script)
     assert (entry["status"]["state"], entry["status"]["exit_code"]) == ("failed", 74)
-    assert entry["status"]["reason"].startswith("output m.pt (2 B) was not copied back from ")
+    reason = entry["status"]["reason"]
+    assert reason.startswith(f"output m.pt (2 B) could not be copied to {staged.home}/file: ")
+    assert reason.endswith("; it is in the outputs of the run instead")
+    why = staged.quick("why", entry["run"]["id"]).out
+    assert f"cause: {reason}" in why and "help:  your command succeeded" in why and "log:" not in why
     assert (Path(entry["run"]["folder"]) / "outputs" / "m.pt").read_text() == "1\n"
+
+
+def test_an_output_in_the_folder_of_yurt(staged: User) -> None:
+    for place in ("data", "data/projects/x"):
+        found = staged.quick("run", "--stage-out", f"o={staged.home}/{place}", "true")
+        assert found.code == 2 and "of output o is in yurt's own folder" in found.err
+    assert staged.quick("run", "--dry-run", "--stage-out", f"o={staged.home}/database", "true").code == 0
+
+
+def test_the_folder_of_the_run_is_shown(staged: User) -> None:
+    results = staged.home / "results"
+    entry = ended(staged, "--stage-out", f"o={results}", "true")
+    assert f"out: o to {results}/{entry['run']['id']}\n" in staged.quick("show", entry["run"]["id"]).out
 
 
 def test_a_sweep(staged: User) -> None:

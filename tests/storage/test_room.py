@@ -118,13 +118,16 @@ def test_when_results_are_deleted(tmp_path: Path) -> None:
         entry("partly", ended=ended),
         entry("lost", ended=ended),
         entry("pruned", ended=ended),
+        entry("nothing", ended=ended),
     ]
     running = entry("running", ended=ended)
     entries.append(Entry(running.run, msgspec.structs.replace(running.status, state="running")))
     store.note_site_copy("kept", SiteCopy(tier="project", path="/p/yurt-kept/p/kept", at=1))
-    store.note_fetched("fetched", Copy(target=bytes(tmp_path), at=1, measures=Measures(), files=b"x"))
-    store.note_fetched("partly", Copy(target=bytes(tmp_path), at=1, measures=Measures()))
-    store.note_fetched("lost", Copy(target=bytes(tmp_path / "gone"), at=1, measures=Measures(), files=b"x"))
+    some = Measures(outputs="9:1:1", checkpoints="")
+    store.note_fetched("fetched", Copy(target=bytes(tmp_path), at=1, measures=some, files=b"x"))
+    store.note_fetched("partly", Copy(target=bytes(tmp_path), at=1, measures=Measures("", "", "")))
+    store.note_fetched("lost", Copy(target=bytes(tmp_path / "gone"), at=1, measures=some, files=b"x"))
+    store.note_fetched("nothing", Copy(target=bytes(tmp_path / "gone"), at=1, measures=Measures(checkpoints="")))
     store.note_gone(["pruned"], 1)
     found = expiry(store, entries, rules, now=ended + 29.5 * DAY)
     assert found == {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from yurt.model.run import Run, Status
 from yurt.model.storage import TierPlace
 from yurt.storage.expiry import DAY
 from yurt.storage.purge import upcoming
-from yurt.storage.tiers import of_path, tiers
+from yurt.storage.tiers import of_path, tiers, unknown_names
 from yurt.store import Entry, Store
 
 NODE = NodeFacts(node="n1", probed_at=1, internet=False, ssh=True, tmpdir=True)
@@ -66,6 +67,7 @@ def test_from_the_context() -> None:
         {"tiers": {"data": "relative"}},
         {"tiers": {"Big Data": "/data"}},
         {"tier_purge": {"scratch": "soon"}},
+        {"tier_purge": {"scratch": "36h"}},
         {"tier_quota": {"scratch": "much"}},
         {"tier_quota": {"scratch": ""}},
         {"tier_quota": {"scratch": "1.2.3T"}},
@@ -81,10 +83,18 @@ def test_wrong_values(keys: dict[str, object]) -> None:
     )
 
 
+def test_only_days_and_only_known_tiers() -> None:
+    with pytest.raises(UserError, match="only days are allowed, such as 3d"):
+        tiers(site(tier_purge={"scratch": "36h"}), FACTS)
+    context = site(tier_purge={"nosuch": "3d", "scratch": "3d"})
+    (warning,) = unknown_names(context, tiers(context, FACTS))
+    assert "tier_purge of context 'big' names the tier 'nosuch', which it does not have; it has: " in warning
+
+
 def test_runs_that_are_deleted_next(tmp_path: Path) -> None:
     scratch = TierPlace(name="scratch", path="/scratch/me", purge_days=60)
 
-    def entry(name: str, folder: str, *, final: bool = True, ended: float = 0.0) -> Entry:
+    def entry(name: str, folder: str, *, final: bool = True, ended: float = 0.0, **more: Any) -> Entry:
         run = Run(
             id=name,
             context="big",
@@ -95,7 +105,8 @@ def test_runs_that_are_deleted_next(tmp_path: Path) -> None:
             command=["x"],
             folder=folder,
         )
-        return Entry(run, Status(state="completed" if final else "running", ended=ended or None))
+        fields = {"started": 0.5, "ended": ended or None, **more}
+        return Entry(run, Status(state="completed" if final else "running", **fields))
 
     entries = [
         entry("late", "/scratch/me/yurt/late", ended=20 * DAY),
@@ -104,6 +115,11 @@ def test_runs_that_are_deleted_next(tmp_path: Path) -> None:
         entry("runs", "/scratch/me/yurt/runs", final=False),
         entry("home", "/home/me/yurt/home", ended=5 * DAY),
         entry("sent", ""),
+        entry("refused", "/scratch/me/yurt/refused", ended=5 * DAY, started=None),
+        entry("empty", "/scratch/me/yurt/empty", ended=5 * DAY, result_files=0),
+        entry("pruned", "/scratch/me/yurt/pruned", ended=5 * DAY),
     ]
-    found = upcoming(Store(str(tmp_path / "yurt.db")), entries, [scratch], now=61 * DAY)
+    store = Store(str(tmp_path / "yurt.db"))
+    store.note_gone(["pruned"], 1)
+    found = upcoming(store, entries, [scratch], now=61 * DAY)
     assert [(each.run, each.at) for each in found] == [("soon", 65 * DAY), ("late", 80 * DAY)]

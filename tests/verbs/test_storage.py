@@ -23,7 +23,7 @@ def test_settings(user: User) -> None:
     contexts = user.home / "config" / "contexts.yaml"
     contexts.parent.mkdir(exist_ok=True)
     contexts.write_text("contexts:\n  here: {type: local, tier_quota: {home: 1.5T}}\n")
-    assert "quota 1649.3 GB" in user.quick("storage", "here").out
+    assert "quota 1.6 TB" in user.quick("storage", "here").out
     contexts.write_text("contexts:\n  here: {type: local, tier_quota: {home: much}}\n")
     found = user.quick("storage", "here")
     assert found.code == 2 and "tier_quota of context 'here': the value for 'home' is not valid" in found.err

@@ -136,6 +136,24 @@ def test_refusals(user: User) -> None:
     assert user.quick("storage", "keep", "nothing").code == 3
 
 
+def test_a_run_that_is_gone(user: User) -> None:
+    with_tiers(user)
+    run = finished(user)
+    shutil.rmtree(user.quick("show", run, "--json").json["data"]["run"]["folder"])
+    found = user.quick("storage", "keep", run)
+    assert found.code == 3 and f"the folder of run {run} was deleted, by a purge or by hand" in found.err
+    assert f"run it again with `yurt retry {run}`" in found.err
+
+
+def test_the_note_in_ps(user: User) -> None:
+    with_tiers(user)
+    finished(user, "true")
+    assert "deleted" not in user.quick("ps").out and "deleted next" not in user.quick("storage", "here").out
+    assert "wrote " in (shown := user.quick("show", "-").out) and "no files" in shown
+    user.quick("--context", "here", "run", "--wait", "sh", "-c", 'echo 1 > "$YURT_OUTPUTS/x"; exit 3')
+    assert "exit code 3; deleted in 4 days" in user.quick("ps").out
+
+
 def warnings(user: User, *words: str) -> list[str]:
     """Submit a run, wait for it, and return the warnings of the submission."""
     done = user.quick("--context", "here", "--json", "run", *words)
@@ -148,6 +166,7 @@ def warnings(user: User, *words: str) -> list[str]:
 def test_a_run_that_may_not_fit(user: User) -> None:
     with_tiers(user, more=", tier_quota: {scratch: 150M 100 files}")
     assert user.quick("--context", "here", "run", "--output-size", "lots", "true").code == 2
+    assert user.quick("--context", "here", "run", "--output-size", "", "true").code == 2
     (warned,) = warnings(user, "--output-size", "1G", "true")
     assert "scratch on here has 157 MB free, but it may need 1.1 GB (its output_size is 1G)" in warned
     (warned,) = warnings(user, "--output-size", "999 files", "true")

@@ -6,10 +6,12 @@ import pytest
 
 from tests.laptop import Laptop
 from tests.user import User
+from tests.why.test_failed import RUN
 from yurt.backends.slurm.states import LIMITED, REASONS
 from yurt.lab import Lab
+from yurt.model.run import Status
 from yurt.testing.waiting import eventually
-from yurt.why.pending import advice
+from yurt.why.pending import advice, pending
 
 
 def test_a_failed_run(user: User) -> None:
@@ -55,6 +57,34 @@ def test_nothing_wrong(user: User) -> None:
     assert user.quick("why", "nonesuch").code == 3
 
 
+def test_a_command_that_does_not_exist(user: User) -> None:
+    user.quick("run", "--wait", "nonesuch")
+    assert "cause: command 'nonesuch' was not found on the node" in user.quick("why", "-").out
+
+
+def test_a_cancelled_run(user: User) -> None:
+    run = user.quick("run", "--json", "sleep", "100").json["data"]["run"]["id"]
+    user.quick("cancel", run)
+    user.quick("wait", run)
+    assert f"cause: cancelled\nhelp:  start it again with `yurt retry {run}`" in user.quick("why", run).out
+
+
+def test_a_slow_rule(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("yurt.why.rules.MOST", 0.5)
+    user.quick("run", "--wait", "sh", "-c", f"echo {'a' * 60}b >&2; exit 1")
+    rules = user.home / "config" / "why.toml"
+    rules.parent.mkdir(exist_ok=True)
+    rules.write_text("[[rule]]\nname = 'slow'\nmatch = '^(a+)+$'\ncause = 'x'\n")
+    found = user.quick("why", "-")
+    assert found.code == 2 and "why.toml: rule 'slow' takes too long" in found.err
+
+
+def test_advice_is_given_once() -> None:
+    held = Status(state="held", reason="held; release it with `yurt release`", native="PENDING (JobHeldUser)")
+    made = pending(RUN, held, None, 0)
+    assert (made.sentence, made.advice) == ("held", f"release it with `yurt release {RUN.id}`")
+
+
 def test_every_reason_that_has_words_has_advice() -> None:
     without = [name for name in [*REASONS, *(prefix for prefix, _ in LIMITED)] if not advice(name)]
     assert without == ["Cleaning"]  # it lasts a moment
@@ -66,7 +96,7 @@ def test_in_the_queue(laptop: Laptop, lab: Lab) -> None:
     try:
         eventually(lambda: laptop.quick("why", mine, "--json").json["data"]["state"] == "held")
         found = laptop.quick("why", mine)
-        assert "cause: held; release it with `yurt release`" in found.out
+        assert "cause: held (Slurm: JobHeldUser)\n" in found.out
         assert f"help:  release it with `yurt release {mine}`" in found.out
         lab.faults.cut("alpha")
         cut = laptop.quick("why", mine)

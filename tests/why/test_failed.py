@@ -11,6 +11,7 @@ import pytest
 
 from yurt.errors import UserError
 from yurt.model.run import Resources, Run, Status
+from yurt.why import not_started
 from yurt.why.failed import Cause, Evidence, cause_of
 from yurt.why.rules import known, own
 
@@ -113,6 +114,10 @@ def test_own_rules_come_first(tmp_path: Path) -> None:
         ("[[rule]]\nname = 'a'\ncause = 'b'\nmatch = '('\n", "`match` of rule 'a' is not a regular expression"),
         ("[[rule]]\nname = 'a'\ncause = 'b'\nmatch = 'c'\nwhen = 1\n", "unknown field `when`"),
         ("rules = 3\n", "unknown key 'rules'"),
+        (
+            "[[rule]]\nname = 'a'\ncause = 'b {1}'\nmatch = '(c)'\n",
+            "`cause` of rule 'a' has {1}: only groups with a name",
+        ),
     ],
 )
 def test_own_rules_that_are_not_valid(text: str, said: str, tmp_path: Path) -> None:
@@ -120,6 +125,26 @@ def test_own_rules_that_are_not_valid(text: str, said: str, tmp_path: Path) -> N
     with pytest.raises(UserError, match=r"why\.toml is not valid") as error:
         own(tmp_path)
     assert said in error.value.message
+
+
+def test_lines_of_yurt_are_no_cause() -> None:
+    assert explained(failed(), "yurt: ModuleNotFoundError: No module named 'x'\n").name == "exit-code"
+
+
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        ("input cifar: /data/cifar does not exist", "check the name with `yurt data ls PLACE`"),
+        ("input cifar: archive /data/c.tar is damaged: x", "make the archive again"),
+        ("input cifar (8.0 MB) does not fit onto the disk of n1: 1 GB free in /tmp", "stage less"),
+        ("module cuda/13 not found", "`--module NAME`"),
+        ("secret TOKEN is missing: cannot read x", "`yurt retry 1aaaaaa-bbbbb`"),
+        ("something else", ""),
+    ],
+)
+def test_advice_if_the_command_did_not_start(why: str, said: str) -> None:
+    found = not_started.advice(why, RUN.id)
+    assert said in found and bool(said) == bool(found)
 
 
 def test_every_rule_is_complete() -> None:

@@ -101,7 +101,7 @@ def _reason(row: RunRow) -> str:
     from yurt.cli.deletion import deletion
 
     when = deletion(row.deleted_at, time.time())
-    return f"{when}; {reason}" if reason else when
+    return f"{reason}; {when}" if reason else when
 
 
 def _took(row: RunRow, started: float, now: float) -> float:

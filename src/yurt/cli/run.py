@@ -411,7 +411,7 @@ def _print_plan(view: PlanView) -> None:
     code = f"{run.code.tree} ({files})" if run.code.tree else "none"
     print(f"# code: {code}")
     _print_sets(view.sets)
-    for line in stage_lines(run.stage):
+    for line in stage_lines(run):
         print(f"# stage {render.plain(line)}")
     if run.secrets:
         print(f"# secrets (names only): {' '.join(run.secrets)}")

@@ -36,7 +36,7 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("tracked", _tracked(here.tracked, final=status.state in FINAL)),
         ("code", _code(run)),
         ("environment", _environment(run.env, len(found.packages)) if run.env is not None else ""),
-        *(("stage", line) for line in stage_lines(run.stage)),
+        *(("stage", line) for line in stage_lines(run)),
         ("tags", ", ".join(run.tags)),
         ("note", run.note),
         ("after", ", ".join(each.run for each in run.after)),
@@ -47,16 +47,18 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
     ]
 
 
-def stage_lines(stage: Any) -> list[str]:
+def stage_lines(run: Any) -> list[str]:
     """Return what a run has on the disk of its node, one line for each input and output."""
+    stage = run.stage
     if stage is None:
         return []
+    owner = f"{run.id}.TASK" if run.tasks else run.id
     inputs = [f"in: {each.name} from {each.path}" for each in stage.inputs]
-    return [*inputs, *(f"out: {each.name} to {_kept_in(each)}" for each in stage.outputs)]
+    return [*inputs, *(f"out: {each.name} to {_kept_in(each, owner)}" for each in stage.outputs)]
 
 
-def _kept_in(output: Any) -> str:
-    return f"{output.path}/RUN" if output.path else "the outputs of the run"
+def _kept_in(output: Any, run: str) -> str:
+    return f"{output.path}/{run}" if output.path else "the outputs of the run"
 
 
 def _kept(found: Any) -> str:

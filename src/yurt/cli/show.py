@@ -150,6 +150,8 @@ def _wrote(status: Any) -> str:
     """Return what the run had written when it ended."""
     if status.result_files is None or status.result_bytes is None:
         return ""
+    if not status.result_files:  # the bytes are those of empty folders
+        return "no files"
     return f"{render.amount(status.result_bytes)} in {render.count(status.result_files, 'file')}"
 
 

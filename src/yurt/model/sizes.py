@@ -16,4 +16,4 @@ def amount(size: float) -> str:
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 10 else f"{size:.1f} {unit}"
         size /= 1000
-    return f"{size:.1f} GB"
+    return f"{size:.1f} GB" if size < 1000 else f"{size / 1000:.1f} TB"

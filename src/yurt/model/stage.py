@@ -60,3 +60,15 @@ def with_lost_outputs(run: Run, before: Status, after: Status) -> Status:
     what = f"output {names} was" if len(stage.outputs) == 1 else f"outputs {names} were"
     lost = f"{what} not copied back from the disk of {after.node or 'its node'}"
     return msgspec.structs.replace(after, reason=f"{after.reason}; {lost}" if after.reason else lost)
+
+
+def lost_outputs(run: Run, status: Status) -> str:
+    """Return what the reason of a run says about outputs that are not in their place; empty if they are."""
+    if run.stage is None or not run.stage.outputs:
+        return ""
+    parts = status.reason.split("; ")
+    at = next((at for at, part in enumerate(parts) if any(word in part for word in _LOST)), None)
+    return "; ".join(parts[at:]) if at is not None else ""
+
+
+_LOST = (" not copied back from ", " could not be copied to ", "cannot read output ")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from yurt.model.storage import TierPlace
-from yurt.storage.expiry import DAY, is_saved
+from yurt.storage.expiry import DAY, is_gone, is_saved, may_have_results
 from yurt.storage.tiers import of_path
 from yurt.store import Entry, Store
 
@@ -27,7 +27,7 @@ class Purged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def upcoming(store: Store, entries: Iterable[Entry], tiers: Sequence[TierPlace], now: float) -> list[Purged]:
-    """Return the finished runs that are still there and will be deleted, the next one first."""
+    """Return the finished runs with results that are still there and will be deleted, the next one first."""
     found = []
     for entry in entries:
         run, status = entry.run, entry.status
@@ -35,6 +35,6 @@ def upcoming(store: Store, entries: Iterable[Entry], tiers: Sequence[TierPlace],
         if tier is None or tier.purge_days is None:
             continue
         at = (status.ended or run.created) + tier.purge_days * DAY
-        if at > now:
+        if at > now and may_have_results(entry) and not is_gone(store, run.id):
             found.append(Purged(run=run.id, name=run.name, tier=tier.name, at=at, saved=is_saved(store, entry)))
     return sorted(found, key=lambda each: each.at)

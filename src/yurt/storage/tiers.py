@@ -95,7 +95,9 @@ def _described(context: Context, tier: TierPlace, area: StorageArea | None) -> T
             fields["purge_days"], fields["purge_rule"] = area.purge.days, area.purge.rule
     if tier.name in context.tier_purge:
         days = context.tier_purge[tier.name].removesuffix("d")
-        _check(context, "tier_purge", tier.name, days.isdigit() and int(days) > 0)
+        _check(
+            context, "tier_purge", tier.name, days.isdigit() and int(days) > 0, "; only days are allowed, such as 3d"
+        )
         fields["purge_days"] = int(days)
     if tier.name in context.tier_quota:
         fields["quota"], fields["files_quota"] = _quota(context, tier.name, context.tier_quota[tier.name])
@@ -110,11 +112,23 @@ def _quota(context: Context, name: str, text: str) -> tuple[int | None, int | No
     return found
 
 
-def _check(context: Context, key: str, name: str, valid: bool) -> None:
+def unknown_names(context: Context, known: Sequence[TierPlace]) -> list[str]:
+    """Return a warning for each setting about a tier that the context does not have."""
+    names = {each.name for each in known}
+    listed = ", ".join(each.name for each in known) or "none"
+    return [
+        f"{key} of context '{context.name}' names the tier '{name}', which it does not have; it has: {listed}"
+        for key, value in (("tier_purge", context.tier_purge), ("tier_quota", context.tier_quota))
+        for name in value
+        if name not in names
+    ]
+
+
+def _check(context: Context, key: str, name: str, valid: bool, more: str = "") -> None:
     if not valid:
         examples = {"tiers": "{data: /data/me}", "tier_purge": "{scratch: 30d}", "tier_quota": "{scratch: 1T}"}
         raise UserError(
-            f"{key} of context '{context.name}': the value for '{name}' is not valid",
+            f"{key} of context '{context.name}': the value for '{name}' is not valid{more}",
             code="config-invalid",
             hint=f"for example: `{key}: {examples[key]}`; change it with `yurt context edit {context.name}`",
         )

@@ -17,7 +17,7 @@ from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.sites.fan_out import side_by_side
 from yurt.storage.purge import Purged, upcoming
-from yurt.storage.tiers import of_path, tiers
+from yurt.storage.tiers import of_path, tiers, unknown_names
 from yurt.store import Store
 from yurt.verbs.result import Result
 
@@ -66,10 +66,10 @@ def storage(
 
     def one(place: Context) -> None:
         with store.twin() as index:
-            found[place.name], error, note = _look(index, place, own=own)
+            found[place.name], error, notes = _look(index, place, own=own)
         if error is not None:
             failed[place.name] = error
-        warnings.extend([note] if note else [])
+        warnings.extend(notes)
 
     side_by_side(one, chosen)
     warnings += [f"cannot query {name}: {error.message}" for name, error in failed.items()]
@@ -78,8 +78,8 @@ def storage(
     return Result(kind="storage", data=data, warnings=warnings, exit_code=code)
 
 
-def _look(store: Store, context: Context, *, own: bool) -> tuple[ContextStorage, YurtError | None, str]:
-    """Return the storage of a context, why its site was not queried, and a warning."""
+def _look(store: Store, context: Context, *, own: bool) -> tuple[ContextStorage, YurtError | None, list[str]]:
+    """Return the storage of a context, why its site was not queried, and warnings."""
     error: YurtError | None = None
     report = StorageReport(tiers=[])
     places: list[TierPlace] = []
@@ -102,7 +102,9 @@ def _look(store: Store, context: Context, *, own: bool) -> tuple[ContextStorage,
         TierRow(place=each, use=uses.get(each.name), yurt=tier is not None and each.name == tier.name)
         for each in places
     ]
-    note = f"{context.name}: the command `storage_report` failed: {report.failed}" if report.failed else ""
+    notes = unknown_names(context, places) if places else []
+    if report.failed:
+        notes.append(f"{context.name}: the command `storage_report` failed: {report.failed}")
     entries = store.newest(where={"context": [context.name]})
     made = ContextStorage(
         context=context.name,
@@ -112,7 +114,7 @@ def _look(store: Store, context: Context, *, own: bool) -> tuple[ContextStorage,
         own=report.own,
         own_partly=report.own_partly,
     )
-    return made, error, note
+    return made, error, notes
 
 
 def _own_folders(context: Context, base: str, facts: Facts | None) -> list[str]:

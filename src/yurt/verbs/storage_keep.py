@@ -214,7 +214,14 @@ def _earlier(store: Store, context: str, each: _Wanted) -> Kept | None:
 
 def _unusable(context: str, each: _Wanted, source: KeepSource) -> YurtError | None:
     if source.what == "gone":
-        return NotFoundError(f"{context}: {each.label} is not there: {each.source}", code="not-found")
+        if each.entry is None:
+            hint = "check the name with `yurt data ls PLACE`"
+            return NotFoundError(f"{context}: {each.label} is not there: {each.source}", code="not-found", hint=hint)
+        return NotFoundError(
+            f"{context}: the folder of {each.label} was deleted, by a purge or by hand: {each.source}",
+            code="not-found",
+            hint=f"run it again with `yurt retry {each.entry.run.id}`",
+        )
     if source.what == "going":
         run = each.entry.run.id if each.entry else each.label
         return UserError(f"{each.label} has not finished", code="usage", hint=f"wait for it with `yurt wait {run}`")

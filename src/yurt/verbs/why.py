@@ -14,15 +14,19 @@ from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import name_warnings, which
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import FINAL
-from yurt.model.state import read_ending
+from yurt.model.stage import lost_outputs
+from yurt.model.state import LOST_OUTPUTS, read_ending
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Entry, Store
 from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
+from yurt.why import not_started
 from yurt.why.failed import Cause, Evidence, cause_of
 from yurt.why.pending import Pending, pending
 from yurt.why.rules import Rule, known, own
+
+_LOST = "your command succeeded; see `yurt storage` for full disks, fetch what there is with `yurt fetch RUN`"
 
 MOST = 500
 """Failed tasks whose logs are read."""
@@ -142,8 +146,13 @@ def _explained(store: Store, entry: Entry, rules: Sequence[Rule]) -> Cause:
     kept = store.kept(entry.run.id)
     out, err = ("", "") if kept is None else (kept.out.decode(errors="replace"), kept.err.decode(errors="replace"))
     ending = read_ending(kept.ending) if kept is not None else None
+    run, status = entry.run, entry.status
     if ending is not None and ending.why:  # the job knows why its command did not start
-        return Cause(name="not-started", sentence=ending.why)
-    if not entry.status.attempts and entry.status.reason:  # it never started
-        return Cause(name="rejected", sentence=entry.status.reason)
-    return cause_of(Evidence(run=entry.run, status=entry.status, out=out, err=err), rules)
+        return Cause(name="not-started", sentence=ending.why, advice=not_started.advice(ending.why, run.id))
+    if status.state == "failed" and status.exit_code == LOST_OUTPUTS and (lost := lost_outputs(run, status)):
+        return Cause(name="outputs-not-copied", sentence=lost, advice=_LOST.replace("RUN", run.id))
+    if not status.attempts and status.reason and status.state != "cancelled":  # it never started
+        return Cause(name="rejected", sentence=status.reason)
+    cause = cause_of(Evidence(run=run, status=status, out=out, err=err), rules)
+    lost = lost_outputs(run, status)
+    return msgspec.structs.replace(cause, sentence=f"{cause.sentence}; {lost}") if lost not in cause.sentence else cause

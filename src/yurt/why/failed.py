@@ -15,6 +15,9 @@ from yurt.why.rules import Rule
 LAST = 60
 """Lines at the end of a log that are searched before all others: what ended the run is there."""
 
+OWN_LINES = "yurt: "
+"""How lines begin that yurt itself writes to a log."""
+
 LONG = 300
 """Characters of a line that are kept."""
 
@@ -57,8 +60,9 @@ def cause_of(evidence: Evidence, rules: Sequence[Rule]) -> Cause:
     ends = [each[-LAST:] for each in logs]
     for lines in ([*ends[0], *ends[1]], [*logs[0], *logs[1]]):
         for rule in tried:
-            if rule.match and (found := _find(rule, lines)) is not None:
-                return _made(rule, evidence, *found)
+            if rule.match and (found := rule.find(lines)) is not None:
+                groups, line = found
+                return _made(rule, evidence, groups, line.strip()[:LONG])
     for rule in tried:
         if not rule.match:
             return _made(rule, evidence, {}, "")
@@ -87,23 +91,15 @@ def _traceback(lines: Sequence[str]) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines of a log. Of a progress bar, which overwrites itself, only its last state counts."""
+    """Return the lines of a log, without those of yurt. Of a progress bar, which overwrites itself, only its last state
+    counts."""
     lines = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
-    return [_cut(line) for line in lines if line.strip()]
+    return [_cut(line) for line in lines if line.strip() and not line.startswith(OWN_LINES)]
 
 
 def _cut(line: str) -> str:
     """Return a line without its middle if it is long: expressions are slow on such lines."""
     return line if len(line) <= 2 * LONG else f"{line[:LONG]} … {line[-LONG:]}"
-
-
-def _find(rule: Rule, lines: Sequence[str]) -> tuple[dict[str, str], str] | None:
-    """Return the groups and the line of the last match."""
-    for line in reversed(lines):
-        groups = rule.search(line)
-        if groups is not None:
-            return groups, line.strip()[:LONG]
-    return None
 
 
 def _made(rule: Rule, evidence: Evidence, groups: dict[str, str], line: str) -> Cause:
@@ -131,6 +127,7 @@ def _words(evidence: Evidence) -> dict[str, str]:
     words = {
         "command": " ".join(run.command),
         "code": str(status.exit_code),
+        "reason": status.reason or status.state,
         "signal": _signal(status.signal),
         "node": node,
         "on_node": f": {node}" if node else "",

@@ -35,10 +35,11 @@ def pending(run: Run, status: Status, live: Live | None, now: float) -> Pending:
     """Return what a run waits for. `live`: the queue of its site; None if that is unknown."""
     job = _job(status.job, live)
     native = job.reason if job is not None and job.reason else _reason(status.native)
+    help_ = advice(native)
     return Pending(
         native=native,
-        sentence=status.reason or "waiting in the queue",
-        advice=advice(native).replace("RUN", run.id),
+        sentence=_without(status.reason, help_) or "waiting in the queue",
+        advice=help_.replace("RUN", run.id),
         job=status.job,
         partition=job.partition if job is not None else "",
         place=job.place if job is not None else None,
@@ -51,6 +52,12 @@ def advice(native: str) -> str:
     """Return what to do about a reason of Slurm: that of the longest name with which it begins."""
     plain = native.split(",", maxsplit=1)[0].strip("()")
     return next((text for name, text in _advice() if plain.startswith(name)), "")
+
+
+def _without(reason: str, known: str) -> str:
+    """Return a reason without the advice at its end, if that is known anyway."""
+    what, _semicolon, tail = reason.partition("; ")
+    return what if tail and known.startswith(tail.rstrip("`")) else reason
 
 
 @cache

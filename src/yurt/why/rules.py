@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import signal
+import threading
+import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,9 @@ from yurt.errors import UserError
 
 OWN = "why.toml"
 """The user's file, in the configuration folder."""
+
+MOST = 5.0
+"""Seconds for all rules of the user: a regular expression can take hours."""
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,6 +53,64 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 groups.setdefault(re.sub(r"_\d+$", "", name), value.strip())
         return groups
 
+    def find(self, lines: Sequence[str]) -> tuple[dict[str, str], str] | None:
+        """Return the groups and the line of the last match; None if no line matches."""
+        for line in reversed(lines):
+            groups = self.search(line)
+            if groups is not None:
+                return groups, line
+        return None
+
+
+class OwnRule(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rule of the user. All of them together have a limited time."""
+
+    def find(self, lines: Sequence[str]) -> tuple[dict[str, str], str] | None:
+        try:
+            with _CLOCK.running():
+                return super().find(lines)
+        except TooSlowError:
+            raise UserError(
+                f"{OWN}: rule '{self.name}' takes too long: its `match` was still tried after {MOST:.0f} seconds",
+                code="config-invalid",
+                hint="simplify the expression; a group that repeats inside a repeated group, as in `(a+)+`, is slow",
+            ) from None
+
+
+class TooSlowError(Exception):
+    """There is no time left for rules of the user."""
+
+
+class _Clock:
+    """The time that is left for rules of the user. Only the main thread of a program can be interrupted."""
+
+    def __init__(self) -> None:
+        self.left = MOST
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        if self.left <= 0:
+            raise TooSlowError
+        began = time.monotonic()
+        before = signal.signal(signal.SIGALRM, _stop)
+        signal.setitimer(signal.ITIMER_REAL, self.left)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+            self.left -= time.monotonic() - began
+
+
+def _stop(_number: int, _frame: object) -> None:
+    raise TooSlowError
+
+
+_CLOCK = _Clock()
+
 
 @cache
 def _pattern(text: str) -> re.Pattern[str]:
@@ -56,12 +121,13 @@ def _pattern(text: str) -> re.Pattern[str]:
 def known() -> Sequence[Rule]:
     """Return the rules that yurt has."""
     text = (Path(__file__).parent / "rules.toml").read_text(encoding="utf-8")
-    return _rules(tomllib.loads(text))
+    return msgspec.convert(tomllib.loads(text)["rule"], list[Rule])
 
 
 def own(folder: Path) -> Sequence[Rule]:
     """Return the rules of the user. UserError, with the place, if the file is not valid."""
     file = folder / OWN
+    _CLOCK.left = MOST
     try:
         rules = _rules(tomllib.loads(file.read_text(encoding="utf-8")))
         for each in rules:
@@ -81,11 +147,11 @@ def own(folder: Path) -> Sequence[Rule]:
     )
 
 
-def _rules(body: dict[str, Any]) -> list[Rule]:
+def _rules(body: dict[str, Any]) -> list[OwnRule]:
     unknown = sorted(body.keys() - {"rule"})
     if unknown:
         raise ValueError(f"unknown key '{unknown[0]}'")
-    return msgspec.convert(body.get("rule", []), list[Rule])
+    return msgspec.convert(body.get("rule", []), list[OwnRule])
 
 
 def _check(rule: Rule) -> None:
@@ -95,3 +161,10 @@ def _check(rule: Rule) -> None:
         raise ValueError(f"`match` of rule '{rule.name}' is not a regular expression: {error}") from None
     if not rule.match and not rule.exits and not rule.signals:
         raise ValueError(f"rule '{rule.name}' has neither `match` nor `exits` nor `signals`")
+    for key in ("cause", "advice", "retry"):
+        number = re.search(r"\{\d*\}", getattr(rule, key))
+        if number is not None:
+            raise ValueError(
+                f"`{key}` of rule '{rule.name}' has {number[0]}: only groups with a name can be used,"
+                " such as (?P<what>…) as {what}"
+            )

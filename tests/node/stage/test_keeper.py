@@ -150,6 +150,71 @@ def test_outputs_are_copied_back_once(node: Node) -> None:
     assert again.end() == "out 1" and (outputs / "tables" / "b").read_text() == "b"
 
 
+def test_links_in_outputs(node: Node, cifar: Path) -> None:
+    (cifar / "self").symlink_to(".")
+    keeper = node.keep("one", {"cifar": cifar}, ["o", "other"])
+    stage = keeper.ready()
+    subprocess.run(["cp", "-r", stage / "cifar", stage / "o" / "data"], check=True)
+    assert (stage / "o" / "data").is_symlink()
+    (stage / "o" / "best").symlink_to(stage / "cifar" / "labels")
+    (stage / "o" / "up").symlink_to("../cifar/train")
+    (stage / "other" / "x").write_text("x")
+    (stage / "o" / "x").symlink_to(stage / "other" / "x")
+    (stage / "o" / "o").symlink_to(stage / "o")
+    (stage / "private").write_text("p")
+    (stage / "o" / "private").symlink_to(stage / "private")
+    (stage / "o" / "sh").symlink_to("/bin/sh")
+    (stage / "o" / "dead").symlink_to(stage / "cifar" / "none")
+    os.mkfifo(stage / "o" / "pipe")
+    assert keeper.end() == "out 7", keeper.reply()
+    outputs = keeper.folder / "outputs" / "o"
+    assert not (outputs / "data").is_symlink() and (outputs / "data" / "labels").read_text() == "cat\n"
+    assert os.readlink(outputs / "data" / "latest") == "train/one" and os.readlink(outputs / "data" / "self") == "."
+    assert (outputs / "best").read_text() == "cat\n" and not (outputs / "best").is_symlink()
+    assert (outputs / "up" / "one").stat().st_size == 5000 and (outputs / "x").read_text() == "x"
+    assert os.readlink(outputs / "o") == "." and os.readlink(outputs / "sh") == "/bin/sh"
+    said = keeper.errors.read_text().splitlines()
+    assert said[0].startswith("yurt: o/dead is a link to ") and said[0].endswith("/none, which is only on this node")
+    assert said[1:] == [
+        "yurt: o/pipe was not copied: it is neither a file nor a folder",
+        f"yurt: o/private is a link to {stage}/private, which is only on this node",
+    ]
+
+
+def test_links_that_lead_in_circles(node: Node) -> None:
+    folder = node.data / "in"
+    (folder / "a").mkdir(parents=True)
+    (folder / "a" / "f").write_text("f")
+    (folder / "a" / "up").symlink_to("..")
+    keeper = node.keep("one", {"in": folder}, ["o"])
+    stage = keeper.ready()
+    (stage / "o" / "a").symlink_to(stage / "in" / "a")
+    assert keeper.end().startswith("out 1"), keeper.reply()
+    assert (keeper.folder / "outputs" / "o" / "a" / "f").read_text() == "f"
+    assert "its links lead to a folder above it" in keeper.errors.read_text()
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_an_archive_that_leads_out_of_its_folder(node: Node, kind: str) -> None:
+    archive = node.data / f"bad.{kind}"
+    if kind == "zip":
+        with zipfile.ZipFile(archive, "w") as zipped:
+            zipped.writestr("good", "x")
+            zipped.writestr("../escaped", "x")
+    else:
+        (node.data / "x").write_text("x")
+        with tarfile.open(archive, "w") as made:
+            member = made.gettarinfo(node.data / "x")
+            for name in ("/absolute", "../escaped"):
+                member.name = name
+                with (node.data / "x").open("rb") as stream:
+                    made.addfile(member, stream)
+    keeper = node.keep("one", {"bad": archive})
+    keeper.process.wait(30)
+    assert keeper.reply().startswith(f"no input bad: archive {archive} cannot be unpacked: "), keeper.reply()
+    assert "../escaped" in keeper.reply() and "Removing" not in keeper.reply()
+
+
 def test_a_start_that_was_killed_leaves_its_outputs_to_the_next(node: Node) -> None:
     keeper = node.keep("one", None, ["tables"])
     (keeper.ready() / "tables" / "a").write_text("a")
@@ -186,8 +251,8 @@ def test_an_output_that_cannot_be_written_is_in_the_run_instead(node: Node) -> N
     keeper = node.keep("one", None, places={"tables": place})
     (keeper.ready() / "tables" / "a").write_text("a")
     report = keeper.end()
-    assert "output tables/a (1 B) was not copied back from" in report
-    assert report.endswith("copied to the outputs of the run instead"), report
+    assert report.startswith(f"out 0 output tables/a (1 B) could not be copied to {place}: "), report
+    assert report.endswith("; it is in the outputs of the run instead"), report
     assert (keeper.folder / "outputs" / "tables" / "a").read_text() == "a"
 
 

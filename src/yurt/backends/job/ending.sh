@@ -94,7 +94,18 @@ measured() { # prints fields for exit.json: what the results take; nothing if th
   [ $# -gt 0 ] || { echo ',"kb":0,"files":0' && return; }
   kb=$(timeout -k 2 20 du -sk "$@" 2> /dev/null | awk -v all=$# '{ sum += $1; seen++ } END { if (seen == all) printf "%.0f", sum }')
   [ -n "$kb" ] || return 0
-  count=$({ timeout -k 2 20 find "$@" -type f 2> /dev/null && echo .; } | awk '{ last = $0 } END { if (last == ".") print NR - 1 }')
+  newer=
+  [ ! -e @COPIED@ ] || newer=@COPIED@ # copies of the code are no results
+  count=$({
+    for each; do
+      if [ "$each" = @WORK@ ]; then
+        timeout -k 2 20 find @WORK@ -type d -name __pycache__ -prune -o -type f ${newer:+-cnewer "$newer"} -print
+      else
+        timeout -k 2 20 find "$each" -type f
+      fi 2> /dev/null || exit
+    done
+    echo .
+  } | awk '{ last = $0 } END { if (last == ".") print NR - 1 }')
   [ -z "$count" ] || printf ',"kb":%s,"files":%s' "$kb" "$count"
 }
 finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is restarted

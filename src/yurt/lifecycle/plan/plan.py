@@ -61,7 +61,7 @@ def plan(
     settings = precedence.resolve(context, request.flags, request.entry)
     wanted = precedence.as_context(context.name, settings)
     kind = kind_of(wanted.type)
-    _check_output_size(wanted)
+    _check_output_size(wanted, request)
     in_place = not request.snapshot and kind.here and request.dev is None
     _check_text(settings, project, in_place=in_place)
     holding = holders.words(request)
@@ -146,7 +146,7 @@ def check(context: Context, request: Request) -> None:
     settings = precedence.resolve(context, request.flags, request.entry)
     wanted = precedence.as_context(context.name, settings)
     kind = kind_of(wanted.type)
-    _check_output_size(wanted)
+    _check_output_size(wanted, request)
     _check_text(settings, project, in_place=not request.snapshot and kind.here)
     needs = scheduling.needs_of(wanted, request, settings, None)
     _secrets(wanted, request, needs, kind)
@@ -242,14 +242,16 @@ def _check_parallel(request: Request) -> None:
         )
 
 
-def _check_output_size(wanted: Context) -> None:
-    if wanted.output_size is None:
+def _check_output_size(wanted: Context, request: Request) -> None:
+    text = request.flags.get("output_size")  # an empty one is not in the settings
+    text = wanted.output_size if text is None else text
+    if text is None:
         return
     from yurt.model.quotas import read_amount
 
-    if read_amount(wanted.output_size) is None:
+    if read_amount(text) is None:
         raise UserError(
-            f"output_size: '{wanted.output_size}' is neither a size nor a number of files",
+            f"output_size: '{text}' is neither a size nor a number of files",
             code="usage",
             hint="for example: `20G`, `1000 files` or `20G 1000 files`",
         )

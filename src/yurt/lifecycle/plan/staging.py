@@ -55,7 +55,7 @@ def resolved(wanted: StageRequest, context: Context, facts: Facts | None, minute
         for name, place in wanted.inputs.items()
     ]
     outputs = [
-        StageOutput(name=name, place=place, path=_path(context, facts, name, place) if place else "")
+        StageOutput(name=name, place=place, path=_target(context, facts, name, place) if place else "")
         for name, place in wanted.outputs.items()
     ]
     scheduler = kind_of(context.type).scheduler
@@ -79,6 +79,21 @@ def seconds_before(wanted: int | None, minutes: int | None) -> int:
             hint=f"for example: `time: {min(TIME, minutes * 15)}s`, or a longer `--time`",
         )
     return wanted or min(TIME, minutes * 15)
+
+
+def _target(context: Context, facts: Facts | None, name: str, text: str) -> str:
+    """Return the path of an output. UserError if it is in yurt's own folder, whose contents yurt removes."""
+    from yurt.sites import folders
+
+    path = _path(context, facts, name, text)
+    own = folders.base_folder(context, facts) if facts is not None or kind_of(context.type).here else ""
+    if own and f"{path}/".startswith(f"{own.rstrip('/')}/"):
+        raise UserError(
+            f"stage: '{text}' of output {name} is in yurt's own folder {own}",
+            code="usage",
+            hint="choose another folder, or leave the place out: the output is then with the run",
+        )
+    return path
 
 
 def _path(context: Context, facts: Facts | None, name: str, text: str) -> str:

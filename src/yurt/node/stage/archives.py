@@ -14,6 +14,10 @@ ZIP = (".zip",)
 DAMAGED = ("unexpected eof", "not look like a tar", "not in gzip format", "crc", "corrupt", "invalid", "premature")
 
 
+HARMLESS = ("tar: Removing leading", "tar: Exiting with failure", "tar: Ignoring unknown", "tar: A lone zero block")
+"""Messages of tar that say nothing about why it failed."""
+
+
 def is_archive(path: str) -> bool:
     return path.lower().endswith(TAR + ZIP)
 
@@ -32,6 +36,11 @@ def unpack(path: str, folder: str) -> None:
 def _unzip(path: str, folder: str) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                if ".." in name.replace("\\", "/").split("/"):  # as tar does
+                    raise NodeError(
+                        "archive %s cannot be unpacked: %s leads out of its folder" % (path, one_line(name))
+                    )
             archive.extractall(folder)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
         raise NodeError("%s is damaged, or not a zip archive that Python can read: %s" % (path, error)) from None
@@ -62,7 +71,13 @@ def _untar(path: str, folder: str) -> None:
         return
     if "No space left" in said or "quota exceeded" in said:
         raise OSError(28, os.strerror(28), folder)
-    first = next((line for line in said.splitlines() if line.strip()), "tar failed")
+    lines = [line for line in said.splitlines() if line.strip()]
+    first = next((line for line in lines if not line.startswith(HARMLESS) and not _is_warning(line)), "tar failed")
     if any(word in said.lower() for word in DAMAGED):
         raise NodeError("archive %s is damaged: %s" % (path, one_line(first)))
     raise NodeError("archive %s cannot be unpacked: %s" % (path, one_line(first)))
+
+
+def _is_warning(line: str) -> bool:
+    """Return whether a line of tar is a warning, after which it continues."""
+    return "time stamp" in line or "implausibly old" in line or ": Warning:" in line

@@ -15,6 +15,7 @@ from yurt.node.files import NodeError, read_json
 from yurt.node.stage import copies, disk, outputs, own
 from yurt.node.stage.copies import Copy, Input
 from yurt.node.stage.outputs import LateError, Output
+from yurt.node.stage.tree import is_inside
 from yurt.node.stage.words import host, one_line
 
 ROOM = 2048
@@ -143,7 +144,8 @@ def keep(arguments: Arguments) -> int:
         _leave(place, used, arguments)
         return 0
     moments.wait()
-    report = outputs.copy_back(place.files, results, moments.check, say)
+    here = outputs.Here(place.files, [each.path for each in used], _node_disks(base, arguments.folder))
+    report = outputs.copy_back(here, results, moments.check, say)
     problem = report.problem
     if report.left and not disk.is_of_job(base, os.environ):
         problem += "; the outputs stay in %s on that node for a day" % place.files
@@ -204,7 +206,16 @@ def _output(each: Dict[str, str], arguments: Arguments) -> Output:
     name, base = each["name"], each.get("path", "")
     below = os.path.join(name, host()) if arguments.nodes > 1 else name
     in_run = os.path.join(arguments.folder, "outputs", below)
-    return Output(name, os.path.join(base, arguments.run, below), in_run) if base else Output(name, in_run)
+    if not base:
+        return Output(name, in_run)
+    return Output(name, os.path.join(base, arguments.run, below), in_run, each.get("place") or base)
+
+
+def _node_disks(base: str, run_folder: str) -> List[str]:
+    """Return folders that other nodes do not share: the run folder is in none of them."""
+    found = [base, os.path.dirname(base), "/tmp", "/var/tmp", os.environ.get("TMPDIR") or base]
+    real = os.path.realpath(run_folder)
+    return [each for each in found if not is_inside(real, [os.path.realpath(each)])]
 
 
 def _use(base: str, wanted: Input, run: str) -> Copy:

@@ -1,5 +1,6 @@
 """Copies the outputs of a run from the disk of a node to where they stay, and back for a later start."""
 
+import functools
 import os
 import time
 from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
@@ -13,6 +14,9 @@ PATIENCE = 30.0
 
 PAUSE = 2.0
 
+NAMED = 5
+"""Files that are named if they are not copied, or will not be of use."""
+
 LATE = "the job was killed before it was complete"
 
 
@@ -23,6 +27,8 @@ class Output(NamedTuple):
     target: str
     spare: str = ""
     """A path in the run folder for what cannot be copied to the target; empty if the target is there."""
+    place: str = ""
+    """The target as the user named it."""
 
 
 class Item(NamedTuple):
@@ -31,6 +37,7 @@ class Item(NamedTuple):
     entry: tree.Entry
     target: str
     spare: str
+    place: str
 
 
 class LateError(Exception):
@@ -48,12 +55,23 @@ class Report(NamedTuple):
     """Whether something is only on the node."""
 
 
-def copy_back(files: str, outputs: Sequence[Output], check: tree.Check, say: Callable[[str], None]) -> Report:
+class Here(NamedTuple):
+    """What a run has on this node, for links in its outputs."""
+
+    files: str
+    """The folder that it sees as $YURT_STAGE."""
+    inputs: Sequence[str] = ()
+    """The copies of its inputs."""
+    disks: Sequence[str] = ()
+    """Folders that only this node has."""
+
+
+def copy_back(here: Here, outputs: Sequence[Output], check: tree.Check, say: Callable[[str], None]) -> Report:
     """Copy what is new, smallest files first. Never raises OSError.
 
     `check` raises LateError when the time is up. What is not copied then keeps its earlier content.
     """
-    todo, why = _todo(files, outputs, say)
+    todo, why = _todo(here, outputs, say)
     copied, began = 0, time.monotonic()
     while todo:
         before = _files(todo)
@@ -68,9 +86,9 @@ def copy_back(files: str, outputs: Sequence[Output], check: tree.Check, say: Cal
         except LateError:
             break
     left = [each.entry for each in todo]
-    spared = [Item(each.entry, each.spare, "") for each in todo if each.spare]
+    spared = [each._replace(target=each.spare, spare="") for each in todo if each.spare]
     if spared and len(spared) == len(todo) and not _copy_all(spared, check)[0]:
-        return Report(copied, _in_words(left, why) + "; copied to the outputs of the run instead", False)
+        return Report(copied, _spared_in_words(todo, why), False)
     return Report(copied, _in_words(left, why), bool(todo))
 
 
@@ -121,14 +139,17 @@ def _bring(source: str, path: str, check: tree.Check) -> None:
             tree.copy_file(entry, target, check)
 
 
-def _todo(files: str, outputs: Sequence[Output], say: Callable[[str], None]) -> Tuple[List[Item], str]:
+def _todo(here: Here, outputs: Sequence[Output], say: Callable[[str], None]) -> Tuple[List[Item], str]:
     """Return what to copy, in order, and why something cannot be read."""
     found = []  # type: List[Item]
     problem = ""
+    replaced = _real([*here.inputs, *(os.path.join(here.files, each.name) for each in outputs)])
+    lost = _real([here.files, *here.disks])
+    notes = []  # type: List[str]
     for output in outputs:
-        path = os.path.join(files, output.name)
+        path = os.path.join(here.files, output.name)
         try:
-            entries = tree.scan(path, follow=False)
+            entries = tree.scan(path, False, replaced, lost, functools.partial(_note, notes, output.name))
         except FileNotFoundError:
             say("output %s was not made" % output.name)
             continue
@@ -143,9 +164,21 @@ def _todo(files: str, outputs: Sequence[Output], say: Callable[[str], None]) -> 
             target, spare = (_below(each, entry.path) for each in (output.target, output.spare))
             if entry.kind != "file" or not tree.is_same(entry, target):
                 named = entry._replace(path=os.path.join(output.name, entry.path).rstrip("/"))
-                found.append(Item(named, target, spare))
+                found.append(Item(named, target, spare, output.place))
+    for each in notes[:NAMED]:
+        say(each)
+    if len(notes) > NAMED:
+        say("and %d more" % (len(notes) - NAMED))
     order = {"folder": 0, "link": 1, "file": 2}
     return sorted(found, key=lambda each: (order[each.entry.kind], each.entry.size)), problem
+
+
+def _note(notes: List[str], name: str, path: str, text: str) -> None:
+    notes.append("%s %s" % (os.path.join(name, path), text))
+
+
+def _real(paths: Sequence[str]) -> List[str]:
+    return [os.path.realpath(each) for each in paths]
 
 
 def _folder(entry: tree.Entry, target: str) -> None:
@@ -176,12 +209,26 @@ def _why(error: OSError) -> str:
 
 
 def _in_words(left: Sequence[tree.Entry], why: str) -> str:
+    what, several = _what(left)
+    if not what:
+        return why
+    return "%s %s not copied back from %s: %s" % (what, "were" if several else "was", host(), why)
+
+
+def _spared_in_words(todo: Sequence[Item], why: str) -> str:
+    what, several = _what([each.entry for each in todo])
+    places = ", ".join(sorted({each.place for each in todo if each.place}))
+    instead = "%s in the outputs of the run instead" % ("they are" if several else "it is")
+    return "%s could not be copied to %s: %s; %s" % (what or "an empty folder", places, why, instead)
+
+
+def _what(left: Sequence[tree.Entry]) -> Tuple[str, bool]:
+    """Return files in words, and whether there are several; empty for folders alone."""
     files = [each for each in left if each.kind != "folder"]
     if not files:
-        return why
+        return "", False
     largest = max(files, key=lambda each: each.size)
     size = amount(sum(each.size for each in files))
     if len(files) == 1:
-        return "output %s (%s) was not copied back from %s: %s" % (largest.path, size, host(), why)
-    text = "%d files of the outputs (%s, such as %s) were not copied back from %s: %s"
-    return text % (len(files), size, largest.path, host(), why)
+        return "output %s (%s)" % (largest.path, size), False
+    return "%d files of the outputs (%s, such as %s)" % (len(files), size, largest.path), True

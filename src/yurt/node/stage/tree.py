@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from typing import Callable, List, NamedTuple, Optional, Set
+from typing import Callable, List, NamedTuple, Optional, Sequence, Set
 
 CHUNK = 1 << 20
 LARGE = 1 << 20
@@ -34,58 +34,92 @@ class ChangedError(OSError):
     """A file changed while it was copied."""
 
 
-def scan(root: str, follow: bool = True) -> List[Entry]:
+def scan(
+    root: str,
+    follow: bool = True,
+    replaced: Sequence[str] = (),
+    lost: Sequence[str] = (),
+    note: Callable[[str, str], None] = lambda _path, _text: None,
+) -> List[Entry]:
     """Return everything below a root, folders before their contents. Raises OSError.
 
     A link to something in the same root stays a link; with `follow`, the target of any other is listed in its place.
+    Without it, only of a link that leads into a folder in `replaced`. `note` gets what is not listed, and links into a
+    folder in `lost`. All these folders are real paths.
     """
-    walk = _Walk(os.path.realpath(root), follow)
-    walk.visit(walk.root, "", set())
+    walk = _Walk(os.path.realpath(root), follow, replaced, lost, note)
+    walk.visit(walk.root, "", set(), walk.root)
     return walk.found
+
+
+def is_inside(path: str, folders: Sequence[str]) -> bool:
+    return any(path == each or path.startswith(each.rstrip("/") + "/") for each in folders)
 
 
 class _Walk:
     """A walk through a root."""
 
-    def __init__(self, root: str, follow: bool) -> None:
+    def __init__(
+        self,
+        root: str,
+        follow: bool,
+        replaced: Sequence[str],
+        lost: Sequence[str],
+        note: Callable[[str, str], None],
+    ) -> None:
         self.root = root
         self.follow = follow
+        self.replaced = replaced
+        self.lost = lost
+        self.note = note
         self.found = []  # type: List[Entry]
 
-    def visit(self, path: str, relative: str, above: Set[str]) -> None:
+    def visit(self, path: str, relative: str, above: Set[str], root: str) -> None:
+        """List a path. `root`: links to something in it stay links; the target of a link is a root of its own."""
         about = os.stat(path)
+        # Inputs are read-only, but a later start may write to its outputs.
+        mode = 0 if root == self.root else 0o200
         if stat.S_ISREG(about.st_mode):
-            self.found.append(_entry(relative, "file", about, path))
+            self.found.append(_entry(relative, "file", about, path, mode))
+            return
         if not stat.S_ISDIR(about.st_mode):
+            self.note(relative, "was not copied: it is neither a file nor a folder")
             return
         real = os.path.realpath(path)
         if real in above:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-        self.found.append(_entry(relative, "folder", about, path))
+            if self.follow:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            self.note(relative, "was not copied: its links lead to a folder above it")
+            return
+        self.found.append(_entry(relative, "folder", about, path, mode))
         for name in sorted(os.listdir(path)):
             each, inner = os.path.join(path, name), os.path.join(relative, name)
             if name.endswith(ASIDE):
                 continue
-            link = _kept_link(each, self.root, self.follow)
-            if link is None:
-                self.visit(each, inner, above | {real})
-            else:
+            link = self.kept_link(each, inner, root)
+            if link:
                 self.found.append(_entry(inner, "link", os.lstat(each), link))
+            else:
+                own = os.path.islink(each) and not self.follow
+                self.visit(each, inner, above | {real}, os.path.realpath(each) if own else root)
+
+    def kept_link(self, path: str, relative: str, root: str) -> str:
+        """Return the target of a link that stays a link, relative if it is in the root; else an empty text."""
+        if not os.path.islink(path):
+            return ""
+        target, real, exists = os.readlink(path), os.path.realpath(path), os.path.exists(path)
+        if exists and is_inside(real, [root]):
+            return os.path.relpath(real, os.path.realpath(os.path.dirname(path))) if os.path.isabs(target) else target
+        if exists and (self.follow or is_inside(real, self.replaced)):
+            return ""
+        if is_inside(real, self.lost):
+            self.note(relative, "is a link to %s, which is only on this node" % real)
+        return target
 
 
-def _kept_link(path: str, root: str, follow: bool) -> Optional[str]:
-    """Return the target of a link that stays a link: relative if it is in the root; else None."""
-    if not os.path.islink(path):
-        return None
-    target, real = os.readlink(path), os.path.realpath(path)
-    if real.startswith(root.rstrip("/") + "/") and os.path.exists(path):
-        return os.path.relpath(real, os.path.realpath(os.path.dirname(path))) if os.path.isabs(target) else target
-    return None if follow and os.path.exists(path) else target
-
-
-def _entry(path: str, kind: str, about: os.stat_result, source: str) -> Entry:
+def _entry(path: str, kind: str, about: os.stat_result, source: str, mode: int = 0) -> Entry:
     size = about.st_size if kind == "file" else 0
-    return Entry(path, kind, size, about.st_mtime_ns, stat.S_IMODE(about.st_mode), source)
+    return Entry(path, kind, size, about.st_mtime_ns, stat.S_IMODE(about.st_mode) | mode, source)
 
 
 def copy_file(entry: Entry, target: str, check: Check, mode: Optional[int] = None) -> None:

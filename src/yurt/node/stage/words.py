@@ -10,7 +10,7 @@ def amount(size: float) -> str:
         if size < 1000:
             return "%.0f %s" % (size, unit) if unit == "B" or size >= 10 else "%.1f %s" % (size, unit)
         size /= 1000
-    return "%.1f GB" % size
+    return "%.1f GB" % size if size < 1000 else "%.1f TB" % (size / 1000)
 
 
 def host() -> str:
