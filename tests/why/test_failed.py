@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from yurt.errors import UserError
-from yurt.model.run import Resources, Run, Status
+from yurt.model.run import Resources, Run, State, Status
 from yurt.why import not_started
 from yurt.why.failed import Cause, Evidence, cause_of
 from yurt.why.rules import known, own
@@ -77,6 +77,12 @@ def test_states(status: Status, name: str, sentence: str, retry: str) -> None:
     assert cause.name == name and sentence in cause.sentence
     assert cause.retry == f"yurt retry {RUN.id} {retry}"
     assert "it used 2.3 GB" in explained(Status(state="out_of_memory"), used_mb=2355.2).sentence
+
+
+@pytest.mark.parametrize("state", ["cancelled", "lost"])
+def test_the_recorded_reason(state: State) -> None:
+    cause = explained(Status(state=state, reason="the site stopped it"), "KeyError: 'lr'\n")
+    assert (cause.name, cause.sentence) == (state, "the site stopped it")
 
 
 def test_the_last_error_counts() -> None:
