@@ -33,7 +33,7 @@ def test_settings(user: User) -> None:
 def test_two_clusters(laptop: Laptop, lab: Lab) -> None:
     contexts = laptop.home / "config" / "contexts.yaml"
     text = contexts.read_text()
-    run = laptop.run("alpha", "--wait", "true")["run"]["id"]
+    run = laptop.run("alpha", "--wait", "sh", "-c", 'echo 1 > "$YURT_OUTPUTS/one"')["run"]["id"]
     try:
         extra = (
             "    tier_purge: {scratch: 30d}\n    tiers: {data: $SCRATCH/data}\n    storage_report: echo 3 of 5 used\n"
