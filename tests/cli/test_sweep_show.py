@@ -123,7 +123,8 @@ def test_json(user: User, sweep: str) -> None:
     found = user.quick("show", sweep, "--cached", "--sort", "-seed", "--filter", "lr=0.1", "--json").json
     data: dict[str, Any] = found["data"]
     assert found["kind"] == "sweep-shown"
-    assert set(data) == {"run", "status", "task_states", "retried_as", "rows", "packages", "candidates", "tracked"}
+    known = {"run", "status", "task_states", "retried_as", "rows", "packages", "candidates", "tracked", "deleted_at"}
+    assert set(data) == known
     assert data["run"]["id"] == sweep and data["task_states"] == {"completed": 5, "failed": 1}
     assert data["status"]["state"] == "failed" and data["status"]["started"] <= data["status"]["ended"]
     assert [(row["id"], row["params"], row["metrics"]) for row in data["rows"]][1:] == [
