@@ -91,13 +91,23 @@ def test_every_reason_that_has_words_has_advice() -> None:
 
 
 @pytest.mark.lab
-def test_in_the_queue(laptop: Laptop, lab: Lab) -> None:
+def test_in_the_queue(laptop: Laptop) -> None:
     mine = laptop.run("alpha", "--hold", "true")["run"]["id"]
     try:
         eventually(lambda: laptop.quick("why", mine, "--json").json["data"]["state"] == "held")
         found = laptop.quick("why", mine)
         assert "cause: held (Slurm: JobHeldUser)\n" in found.out
         assert f"help:  release it with `yurt release {mine}`" in found.out
+    finally:
+        laptop.quick("cancel", mine)
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+def test_a_site_that_does_not_respond(laptop: Laptop, lab: Lab) -> None:
+    mine = laptop.run("alpha", "--hold", "true")["run"]["id"]
+    try:
+        eventually(lambda: laptop.quick("why", mine, "--json").json["data"]["state"] == "held")
         lab.faults.cut("alpha")
         cut = laptop.quick("why", mine)
         assert "cannot query alpha" in cut.err and "cause: held" in cut.out
