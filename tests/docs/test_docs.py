@@ -151,6 +151,7 @@ def typing(step: Step, file: Path) -> str:
 @pytest.mark.slow(
     "a-cluster-without-internet.md",
     "a-desk-on-the-cluster.md",
+    "add-your-cluster.md",
     "environments.md",
     "keep-your-homes-in-sync.md",
     "recipes.md",

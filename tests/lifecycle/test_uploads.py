@@ -196,6 +196,7 @@ def test_a_run_cancelled_during_its_upload_is_not_submitted(laptop: Laptop, lab:
     assert ssh("alpha", f"ls -d /lustre/scratch/alice/yurt/projects/*/runs/{run} 2> /dev/null || true") == ""
 
 
+@pytest.mark.slow
 def test_uploads_killed_and_cut_at_any_moment(laptop: Laptop, lab: Lab, ssh: Ssh) -> None:
     """No run is lost or started twice, and no process that was killed blocks another."""
     ledger, draw = f"/lustre/scratch/alice/ledger-{time.time()}", random.Random(7)

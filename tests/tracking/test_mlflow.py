@@ -201,6 +201,7 @@ def test_a_script_without_mlflow_finds_no_trace_of_it(trainer: User) -> None:
         assert trainer.quick("logs", mine).out == "http://x []\n"
 
 
+@pytest.mark.slow
 def test_track(trainer: User) -> None:
     """A run with the setting is sent when it has finished, by the next command that refreshes; others are not."""
     (trainer.home / "config").mkdir(exist_ok=True)
