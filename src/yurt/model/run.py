@@ -5,6 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from yurt.model.env import RunEnv
+from yurt.model.usage import Usage
 
 State = Literal[
     "waiting",
@@ -241,6 +242,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Disk space of its outputs, its checkpoints and its working directory at its end; null if that is unknown."""
     result_files: int | None = None
     """Number of files in them."""
+    usage: Usage | None = None
+    """What it used of its resources; null if that is unknown."""
     start: int = 1
     """The number of the next start, if one is pending."""
     retries: int = 0

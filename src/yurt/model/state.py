@@ -13,6 +13,7 @@ import msgspec
 
 from yurt.clocks import clocks
 from yurt.model.run import RestartPolicy, State, Status
+from yurt.model.usage import Usage
 
 CANCELLED = "cancelled"
 """The content of `winner` if the user cancelled the run before its job passed the gate."""
@@ -70,6 +71,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Disk space of its outputs, its checkpoints and its working directory, in KB, if that was measured."""
     files: int | None = None
     """Number of files in them."""
+    usage: Usage | None = None
+    """What its processes used, if that was measured."""
 
 
 def read_ending(text: bytes | str) -> Ending | None:
@@ -396,6 +399,7 @@ def _ended(after: Status, seen: Observation) -> Status:
         seconds=ending.seconds,
         result_bytes=after.result_bytes if ending.kb is None else ending.kb * 1024,
         result_files=after.result_files if ending.files is None else ending.files,
+        usage=ending.usage or after.usage,
         native=seen.native,
         missing_since=None,
         cancel_requested=False,

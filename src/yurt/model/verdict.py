@@ -104,6 +104,8 @@ def adopt(status: Status, verdict: Verdict | None, ending: Ending | None, now: f
         after = msgspec.structs.replace(status, **fields, missing_since=None, cancel_requested=False)
     if ending is not None and after.exit_code is None:
         after = next_status(after, Observation(ending=ending), now)
+    if ending is not None and after.usage is None:
+        after = msgspec.structs.replace(after, usage=ending.usage)
     return after
 
 
