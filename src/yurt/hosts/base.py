@@ -21,13 +21,13 @@ from yurt import queue_prefetch
 from yurt.clocks import clocks
 from yurt.errors import NotFoundError, RefusedError, UnreachableError, YurtError
 from yurt.hosts import counts, wire
+from yurt.hosts.command import Silent
 from yurt.hosts.ssh_errors import RETRY
-from yurt.hosts.stream import Stream, kill
+from yurt.hosts.stream import Stream
 from yurt.model.progress import report_slow
 
 if TYPE_CHECKING:
-    import subprocess
-
+    from yurt.hosts.command import Command
     from yurt.hosts.pace import Pace
 
 TIMEOUT = 60.0
@@ -238,31 +238,29 @@ class Host(ABC):
         pace: Pace | None = None,
         moved: Callable[[int], None] = lambda _done: None,
     ) -> tuple[int, bytes, bytes]:
-        import subprocess  # not at the top: a prefetched result does not need it
+        from yurt.hosts.exchange import Exchange, Limits  # not at the top: a prefetched result needs none
 
-        from yurt.hosts.exchange import Exchange, Limits, Silent
-
-        process = self._start(parcel, subprocess.PIPE)
+        command = self.start(parcel, None)
         limits = Limits(clocks().slow, self.silence(), max(0.1, deadline - time.monotonic()))
-        exchange = Exchange(process, parcel.begin, limits, on_slow=self.report_slow, pace=pace, moved=moved)
+        exchange = Exchange(command, parcel.begin, limits, on_slow=self.report_slow, pace=pace, moved=moved)
         try:
-            out, err = exchange.run(parcel.stdin, stdin)
+            returned, out, err = exchange.run(parcel.stdin, stdin)
         except Silent:
-            kill(process)
+            command.end()
             raise self.did_not_respond() from None
-        except subprocess.TimeoutExpired:
-            kill(process)
+        except TimeoutError:
+            command.end()
             raise UnreachableError(
                 f"{self.name}: no response within {timeout:.0f} s",
                 code="timed-out",
                 hint=RETRY,
             ) from None
         except BaseException:
-            kill(process)
+            command.end()
             raise
         if parcel.begin in out:
             self.note_response()
-        return process.returncode, out, err
+        return returned, out, err
 
     def report_slow(self) -> None:
         """Report that the host has not responded yet."""
@@ -278,17 +276,15 @@ class Host(ABC):
             f"{self.name}: no response within {limit:.0f} s", code="timed-out", hint="check your network or VPN"
         )
 
-    def _start(self, parcel: wire.Parcel, err: int | IO[bytes]) -> subprocess.Popen[bytes]:
-        import subprocess
+    def start(self, parcel: wire.Parcel, err: IO[bytes] | None) -> Command:
+        """Start the command of a parcel. `err`: a file for standard error; None: a pipe."""
+        from yurt.hosts.command import ProgramCommand
 
         argv = self.argv(parcel.command)
         if self.socket():
             counts.note_command(self.name)
         try:
-            # A new session: a streamed script kills its whole process group.
-            return subprocess.Popen(
-                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, start_new_session=True
-            )
+            return ProgramCommand(argv, err)
         except FileNotFoundError:
             raise RefusedError(
                 f"program '{argv[0]}' not found on this machine", code="program-missing", hint=f"install `{argv[0]}`"
@@ -308,13 +304,13 @@ class Host(ABC):
         parcel = wire.pack(script, arguments, outlive=False, gnu=self.gnu())
         deadline = time.monotonic() + timeout
         with self.session(deadline), tempfile.TemporaryFile() as err:
-            process = self._start(parcel, err)
-            stream = Stream(self, parcel, process, err, start=deadline, silence=silence)
+            command = self.start(parcel, err)
+            stream = Stream(self, parcel, command, err, start=deadline, silence=silence)
             try:
-                assert process.stdin is not None
+                rest = memoryview(parcel.stdin)
                 with contextlib.suppress(BrokenPipeError):
-                    process.stdin.write(parcel.stdin)
-                    process.stdin.flush()
+                    while rest:
+                        rest = rest[command.stdin.write(rest) :]
                 yield stream
             finally:
                 stream.close()

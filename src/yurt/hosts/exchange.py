@@ -1,28 +1,26 @@
-"""Feeds a process and reads its output at the same time. Notices when the other side does not respond."""
+"""Feeds a command and reads its output at the same time. Notices when the other side does not respond."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import select
-import subprocess
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from yurt.hosts.command import Silent
+
 if TYPE_CHECKING:
+    from yurt.hosts.command import Command
     from yurt.hosts.pace import Pace
 
 CHUNK = 1 << 16
 
 REPORT = b"at "
 """A line of the receiver of an upload: how many bytes it has written."""
-
-
-class Silent(Exception):
-    """The other side did not respond in time."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -37,11 +35,11 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Exchange:
-    """One process: what is left to write, and what was read."""
+    """One command: what is left to write, and what was read."""
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
+        command: Command,
         begin: bytes,
         limits: Limits,
         *,
@@ -49,20 +47,20 @@ class Exchange:
         pace: Pace | None = None,
         moved: Callable[[int], None] = lambda _done: None,
     ) -> None:
-        """The process responds when `begin` is in its output. `moved`: see `Host.send`."""
-        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-        self._process, self._begin, self._limits, self._on_slow = process, begin, limits, on_slow
-        self._stdin: int | None = process.stdin.fileno()
-        self._read_from = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+        """The command responds when `begin` is in its output. `moved`: see `Host.send`."""
+        assert command.stderr is not None
+        self._command, self._begin, self._limits, self._on_slow = command, begin, limits, on_slow
+        self._stdin: int | None = command.stdin.fileno()
+        self._read_from = {command.stdout.fileno(): bytearray(), command.stderr.fileno(): bytearray()}
         self._out, self._err = self._read_from.values()
         self._pace, self._moved = pace, moved
         self._started = self._heard = time.monotonic()
         self._begun, self._told, self._parsed = False, False, 0
 
-    def run(self, script: bytes, content: bytes) -> tuple[bytes, bytes]:
-        """Write a script and its input; return its output and its errors.
+    def run(self, script: bytes, content: bytes) -> tuple[int, bytes, bytes]:
+        """Write a script and its input; return its exit code, its output and its errors.
 
-        Silent if it does not respond in time, or if an upload stops; subprocess.TimeoutExpired after the timeout.
+        Silent if it does not respond in time, or if an upload stops; TimeoutError after the timeout.
         """
         assert self._stdin is not None
         os.set_blocking(self._stdin, False)
@@ -81,11 +79,11 @@ class Exchange:
                 else:
                     self._read(descriptor)
             self._check(time.monotonic())
-        for pipe in (self._process.stdout, self._process.stderr):
+        for pipe in (self._command.stdout, self._command.stderr):
             if pipe is not None:
                 pipe.close()
-        self._process.wait(max(1.0, self._heard + self._limits.timeout - time.monotonic()))
-        return bytes(self._out), bytes(self._err)
+        code = self._command.wait(max(1.0, self._heard + self._limits.timeout - time.monotonic()))
+        return code, bytes(self._out), bytes(self._err)
 
     @property
     def _uploading(self) -> bool:
@@ -112,7 +110,7 @@ class Exchange:
         if now >= self._silent_at:
             raise Silent
         if now >= self._timeout_at:
-            raise subprocess.TimeoutExpired([], self._limits.timeout)
+            raise TimeoutError
 
     def _close_stdin_if_complete(self) -> None:
         if self._stdin is not None and not self._head and (self._pace is None or self._pace.written >= len(self._body)):
@@ -120,9 +118,8 @@ class Exchange:
 
     def _close_stdin(self) -> None:
         self._stdin = None
-        assert self._process.stdin is not None
         with contextlib.suppress(OSError):
-            self._process.stdin.close()
+            self._command.stdin.close()
 
     def _write(self) -> None:
         assert self._stdin is not None

@@ -13,7 +13,8 @@ from pathlib import Path
 from yurt import private
 from yurt.clocks import clocks
 from yurt.errors import UnreachableError, YurtError
-from yurt.hosts import counts, sockets, ssh_errors
+from yurt.hosts import counts, mux_settings, sockets, ssh_errors
+from yurt.hosts.mux_settings import MuxSettings
 from yurt.model.digest import digest
 
 SESSIONS = 8
@@ -57,6 +58,10 @@ class Master:
 
     def settings(self) -> dict[str, str]:
         """Return the user's ssh settings for the destination, from `ssh -G`; {} if that fails."""
+        return dict(self.setting_rows())
+
+    def setting_rows(self) -> list[tuple[str, str]]:
+        """Return the settings with those that occur several times."""
         import subprocess
 
         argv = [*self.ssh, "-G", self.destination]
@@ -65,8 +70,28 @@ class Master:
                 argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=10
             )
         except (OSError, subprocess.TimeoutExpired):
-            return {}
-        return dict(line.partition(" ")[::2] for line in done.stdout.splitlines())
+            return []
+        rows = [line.partition(" ") for line in done.stdout.splitlines()]
+        return [(key, value) for key, _space, value in rows]
+
+    def _note_session_settings(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Record how to open sessions on a new master without the ssh program, if that is possible."""
+        settings = mux_settings.of_session(rows) if self.program == ["ssh"] and rows and _is_binary("ssh") else None
+        if settings is None:
+            self.require_program()
+        else:
+            private.write(Path(f"{self.socket}.mux"), settings.text().encode())
+
+    def session_settings(self) -> MuxSettings | None:
+        """Return how to open sessions without the ssh program; None if they need it."""
+        try:
+            return mux_settings.parse(Path(f"{self.socket}.mux").read_text())
+        except (OSError, ValueError):
+            return None
+
+    def require_program(self) -> None:
+        """Record that sessions on this master need the ssh program."""
+        Path(f"{self.socket}.mux").unlink(missing_ok=True)
 
     def user_shares_connections(self, settings: dict[str, str]) -> bool:
         """Whether the user's ssh configuration shares connections; yurt then uses that connection."""
@@ -164,7 +189,8 @@ class Master:
 
     def _open(self, more: list[str], *, timeout: float | None, prompt: bool) -> tuple[int, str]:
         options = ["-o", f"ControlPersist={LIFETIME}", "-o", "ExitOnForwardFailure=no", *more]
-        settings = self.settings()
+        rows = self.setting_rows()
+        settings = dict(rows)
         if settings.get("serveraliveinterval", "0") == "0":
             alive = max(1, round(clocks().silent / 3))
             options += ["-o", f"ServerAliveInterval={alive}", "-o", "ServerAliveCountMax=3"]
@@ -174,6 +200,7 @@ class Master:
         code, output = self._run(argv, timeout=timeout, prompt=prompt)
         if code == 0:
             Path(f"{self.socket}.most").unlink(missing_ok=True)
+            self._note_session_settings(rows)
             if prompt:
                 self._await_own_session()
         return code, output
@@ -298,6 +325,17 @@ class Master:
         temporary = Path(f"{self.socket}.most.{os.getpid()}.{threading.get_ident()}")
         private.write(temporary, str(fewer).encode())
         temporary.rename(f"{self.socket}.most")
+
+
+def _is_binary(program: str) -> bool:
+    """Whether a program is not a script, which may do more than what it is named after."""
+    import shutil
+
+    try:
+        with Path(shutil.which(program) or "").open("rb") as file:
+            return file.read(2) != b"#!"
+    except OSError:
+        return False
 
 
 def _jumps_as_settings(options: Sequence[str]) -> list[str]:

@@ -7,7 +7,6 @@ import itertools
 import os
 import re
 import select
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from collections.abc import Callable, Iterator
 from yurt.errors import UnreachableError
 from yurt.hosts import wire
 from yurt.hosts.base import TIMEOUT, Answer, Host
-from yurt.hosts.stream import kill
+from yurt.hosts.command import Command
 
 SILENCE = 60.0
 """Seconds after which a host that takes no bytes times out."""
@@ -35,19 +34,12 @@ def pour(
     for attempt in itertools.count(1):
         parcel = wire.pack(script, arguments, gnu=host.gnu())
         with host.session(time.monotonic() + TIMEOUT), tempfile.TemporaryFile() as errors:
-            process = subprocess.Popen(
-                host.argv(parcel.command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                start_new_session=True,
-                bufsize=0,
-            )
+            command = host.start(parcel, errors)
             try:
-                out = _Feed(host, process, parcel).run(source, moved, timeout)
-                returned = process.wait(timeout=30)
+                out = _Feed(host, command, parcel).run(source, moved, timeout)
+                returned = command.wait(timeout=30)
             finally:
-                kill(process)
+                command.end()
             errors.seek(0)
             err = errors.read()
         framed = wire.unpack(parcel, out)
@@ -59,14 +51,13 @@ def pour(
 
 
 class _Feed:
-    """One process: what was read from it, and the next bytes to write."""
+    """One command: what was read from it, and the next bytes to write."""
 
-    def __init__(self, host: Host, process: subprocess.Popen[bytes], parcel: wire.Parcel) -> None:
-        assert process.stdin is not None and process.stdout is not None
-        self._host, self._process, self._parcel = host, process, parcel
-        self._stdin, self._stdout = process.stdin, process.stdout.fileno()
+    def __init__(self, host: Host, command: Command, parcel: wire.Parcel) -> None:
+        self._host, self._parcel = host, parcel
+        self._stdin, self._stdout = command.stdin, command.stdout.fileno()
         self._out, self._open = b"", True
-        os.set_blocking(process.stdin.fileno(), False)
+        os.set_blocking(command.stdin.fileno(), False)
 
     def run(self, source: Source, moved: Callable[[int], None], timeout: float) -> bytes:
         """Feed the process and return all of its output."""

@@ -8,12 +8,18 @@ import shlex
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 from yurt.clocks import clocks
 from yurt.errors import UnreachableError, UserError, YurtError
-from yurt.hosts import ssh_errors
+from yurt.hosts import counts, ssh_errors
 from yurt.hosts.base import TIMEOUT, Host
+from yurt.hosts.command import Silent
 from yurt.hosts.master import Master
+
+if TYPE_CHECKING:
+    from yurt.hosts.command import Command
+    from yurt.hosts.wire import Parcel
 
 REFUSED = b"Session open refused by peer"
 
@@ -48,6 +54,26 @@ class SshHost(Host):
         no_direct = f"ProxyCommand=sh -c 'echo {self._no_session} >&2'"
         master_only = ["-o", "ControlMaster=no", "-o", no_direct, "-S", self.master.control_path]
         return [*self.master.program, *master_only, *batch, *self.master.options, self.destination, command]
+
+    def start(self, parcel: Parcel, err: IO[bytes] | None) -> Command:
+        """Start a command, without the ssh program if possible. Whatever fails is left to that program."""
+        settings = None if self._uses_user_master or self._recheck_master else self.master.session_settings()
+        if settings is None:
+            return super().start(parcel, err)
+        from yurt.hosts.mux import MuxSession, NoSession, Unusable
+
+        try:
+            session = MuxSession(str(self.master.socket), parcel.command, settings, err)
+            session.wait_until_open(clocks().slow, self.silence(), self.report_slow)
+        except Silent:
+            raise self.did_not_respond() from None
+        except NoSession:
+            return super().start(parcel, err)
+        except Unusable:
+            self.master.require_program()
+            return super().start(parcel, err)
+        counts.note_command(self.name)
+        return session
 
     def terminal(self, command: str) -> list[str]:
         words = ["-t" if word == "-T" else word for word in self.argv(command)]

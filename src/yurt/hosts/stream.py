@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
-import signal
 import time
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
@@ -16,9 +14,8 @@ from yurt.hosts import wire
 from yurt.hosts.ssh_errors import RETRY
 
 if TYPE_CHECKING:
-    import subprocess
-
     from yurt.hosts.base import Host
+    from yurt.hosts.command import Command
 
 CHUNK = 1 << 16
 
@@ -30,13 +27,13 @@ class Stream:
         self,
         host: Host,
         parcel: wire.Parcel,
-        process: subprocess.Popen[bytes],
+        command: Command,
         err: IO[bytes],
         *,
         start: float,
         silence: float | None,
     ) -> None:
-        self._host, self._parcel, self._process, self._err = host, parcel, process, err
+        self._host, self._parcel, self._command, self._err = host, parcel, command, err
         self._start, self._silence = start, silence
         self.code: int | None = None
 
@@ -46,9 +43,8 @@ class Stream:
         return wire.errors_after(self._parcel, self._err.read())
 
     def __iter__(self) -> Iterator[bytes]:
-        assert self._process.stdout is not None
         held, begun = b"", False
-        while chunk := self._next(self._process.stdout.fileno(), begun):
+        while chunk := self._next(self._command.stdout.fileno(), begun):
             held += chunk
             if not begun:
                 _noise, found, rest = held.partition(self._parcel.begin)
@@ -58,7 +54,7 @@ class Stream:
             if sure := wire.certain(self._parcel.end, held):
                 yield held[:sure]
                 held = held[sure:]
-        returned = self._process.wait()
+        returned = self._command.wait()
         last = wire.unpack(self._parcel, self._parcel.begin + held) if begun else None
         if last is None or last.code is None:
             self._err.seek(0)
@@ -91,17 +87,5 @@ class Stream:
 
     def close(self) -> None:
         """Stop the script if it still runs, and release its pipes."""
-        kill(self._process)
+        self._command.end()
         self._err.close()
-
-
-def kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and close its pipes without draining them: an ssh master may hold them open."""
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()
