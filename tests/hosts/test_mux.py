@@ -195,7 +195,7 @@ def no_program(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_same_environment_as_with_the_ssh_program(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_TELEPHONE", "it's set")
     monkeypatch.setenv("UNRELATED", "x")
-    with changed(lab, "alpha", "/etc/lab/sshd_config", "echo AcceptEnv GIVEN >> /etc/lab/sshd_config"):
+    with changed(lab, "alpha", "/etc/lab/sshd_config", "sed -i '1i AcceptEnv GIVEN' /etc/lab/sshd_config"):
         host = site(lab, "alpha", "-o", "SendEnv=LC_*", "-o", "SetEnv=GIVEN=one")
         answers = [host.run("env | grep -v -e ^SSH_ -e ^XDG_SESSION -e ^_= | sort").out]
         host.master.require_program()

@@ -11,7 +11,7 @@ import os
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from yurt.hosts.pace import Pace
 
 TIMEOUT = 60.0
+
+LONG = 8000
+"""Characters of a script from which on a host keeps it: shorter ones are sent in the time of one answer anyway."""
 
 KILLED = re.compile(rb"\bKilled\b|terminated by signal")
 """Messages of shells and xargs about a killed process; login nodes kill processes that use too many resources."""
@@ -137,22 +140,36 @@ class Host(ABC):
         return False
 
     def run(
-        self, script: str, *arguments: str, stdin: bytes = b"", timeout: float = TIMEOUT, prefetch: bool = False
+        self,
+        script: str,
+        *arguments: str,
+        stdin: bytes = b"",
+        timeout: float = TIMEOUT,
+        prefetch: bool = False,
+        first: str = "",
+        fixed: bool = False,
     ) -> Answer:
         """Run a script and wait for it. A nonzero exit code is returned; UnreachableError if none arrives.
 
         `prefetch`: the script is read-only and likely to be repeated, so the next yurt process may send it early.
+        `first`: what the script evaluates as $yurt_first. `fixed`: the script never changes, so the host may keep it.
         """
+        fixed = fixed and len(script) >= LONG
         if prefetch:
-            prefetched = self._prefetched(script, arguments, stdin)
+            prefetched = self._prefetched(script, arguments, stdin, first, fixed)
             if prefetched is not None:
                 return prefetched
         deadline = time.monotonic() + timeout
         for attempt in itertools.count(1):
-            parcel = wire.pack(script, arguments, gnu=self.gnu(), drain=self.drain())
+            parcel = self._parcel(script, arguments, first, fixed)
             with self.session(deadline):
                 returned, out, err = self._communicate(parcel, stdin, deadline, timeout)
             framed = wire.unpack(parcel, out)
+            if framed is None and parcel.missing and parcel.missing in out:  # nothing was executed
+                self.forget_kept(parcel.name)
+                continue
+            if wire.was_kept(parcel, out):
+                self.note_kept(parcel.name)
             if framed is not None and framed.code is not None:
                 noise = out.partition(parcel.begin)[0] + err.partition(parcel.begin)[0]
                 return Answer(framed.code, framed.out, wire.errors_after(parcel, err), noise)
@@ -160,12 +177,32 @@ class Host(ABC):
                 raise self.lost(returned, err or out, begun=framed is not None)
         raise AssertionError("not reached")
 
-    def _prefetched(self, script: str, arguments: Sequence[str], stdin: bytes) -> Answer | None:
+    def _parcel(self, script: str, arguments: Sequence[str], first: str, fixed: bool) -> wire.Parcel:
+        """Return a script ready to send; a fixed one without its text if the host has it."""
+        known = self.kept() if fixed else None
+        if known is None:
+            return wire.pack(script, arguments, gnu=self.gnu(), drain=self.drain(), first=first)
+        parcel = wire.pack(script, arguments, first=first, keep="call")
+        return parcel if parcel.name in known else wire.pack(script, arguments, first=first, keep="save")
+
+    def kept(self) -> Collection[str] | None:
+        """Return the scripts that the host has, by checksum; None if it keeps none."""
+        return None
+
+    def note_kept(self, name: str) -> None:  # noqa: B027
+        """Note that the host has a script."""
+
+    def forget_kept(self, name: str) -> None:  # noqa: B027
+        """Note that the host does not have a script any more."""
+
+    def _prefetched(
+        self, script: str, arguments: Sequence[str], stdin: bytes, first: str, fixed: bool
+    ) -> Answer | None:
         """Return the prefetched result of a script; if there is none, save the script for the next process."""
         socket = self.socket()
         if not socket:
             return None
-        key = "\0".join([socket, script, *arguments, ""]).encode(errors="surrogateescape") + stdin
+        key = "\0".join([socket, script, first, *arguments, ""]).encode(errors="surrogateescape") + stdin
         try:
             found = queue_prefetch.answer(key, clocks().slow, self.silence() or TIMEOUT, self.report_slow)
         except TimeoutError:
@@ -176,7 +213,7 @@ class Host(ABC):
             if framed is not None and framed.code == 0:
                 self.note_response()
                 return Answer(0, framed.out, b"")
-        parcel = wire.pack(script, arguments, gnu=self.gnu())
+        parcel = self._parcel(script, arguments, first, fixed)
         queue_prefetch.save(key, socket, (parcel.begin, parcel.end), self.argv(parcel.command), parcel.stdin + stdin)
         return None
 

@@ -89,6 +89,19 @@ class Master:
         except (OSError, ValueError):
             return None
 
+    def kept(self) -> list[str]:
+        """Return the checksums of scripts that the destination was seen to have."""
+        try:
+            return Path(f"{self.socket}.kept").read_text().split()
+        except (OSError, ValueError):
+            return []
+
+    def note_kept(self, names: Sequence[str]) -> None:
+        """Record which scripts the destination has. If a concurrent record is lost, a script is sent once more."""
+        temporary = Path(f"{self.socket}.kept.{os.getpid()}.{threading.get_ident()}")
+        private.write(temporary, "".join(f"{each}\n" for each in names[-50:]).encode())
+        temporary.rename(f"{self.socket}.kept")
+
     def require_program(self) -> None:
         """Record that sessions on this master need the ssh program."""
         Path(f"{self.socket}.mux").unlink(missing_ok=True)

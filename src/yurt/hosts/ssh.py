@@ -6,7 +6,7 @@ import contextlib
 import os
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -159,6 +159,15 @@ class SshHost(Host):
 
     def socket(self) -> str:
         return "" if self._uses_user_master else str(self.master.socket)
+
+    def kept(self) -> Collection[str] | None:
+        return None if self._uses_user_master else self.master.kept()
+
+    def note_kept(self, name: str) -> None:
+        self.master.note_kept([*self.master.kept(), name])
+
+    def forget_kept(self, name: str) -> None:
+        self.master.note_kept([each for each in self.master.kept() if each != name])
 
     def silence(self) -> float | None:
         return clocks().silent

@@ -3,6 +3,8 @@
 Pure. The host may print a banner or dotfile output before the first marker and anything after the last. Its login shell
 may be any shell that knows single quotes. A truncated script does nothing: the whole script is one function that is
 called on the last line.
+
+A long script is kept on the host under its checksum, so that later operations send only the checksum.
 """
 
 from __future__ import annotations
@@ -11,13 +13,28 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from yurt.errors import UserError
+from yurt.model.digest import sha256_name
 
 HEARTBEAT = 15
 """Seconds between two checks of a script whether its output is still read."""
+
+
+Keep = Literal["no", "call", "save"]
+"""Send a script as it is, call the one that the host has, or send it and save it there."""
+
+END = "# the end of the script"
+"""The last line of a script that is sent apart from what calls it: without it, a part is missing."""
+
+KEPT = "yurt-kept"
+"""What follows the end of the output if the script was saved."""
+
+FOLDER = '"${XDG_CACHE_HOME:-$HOME/.cache}/yurt/scripts"'
+"""Where scripts are kept on a host."""
 
 
 class Parcel(msgspec.Struct, frozen=True):
@@ -28,6 +45,10 @@ class Parcel(msgspec.Struct, frozen=True):
     begin: bytes
     end: bytes
     alive: bytes = b""
+    name: str = ""
+    """The checksum of a script that is kept on the host."""
+    missing: bytes = b""
+    """What the host prints if it does not have that script; nothing was executed then."""
 
 
 class Framed(msgspec.Struct, frozen=True):
@@ -45,6 +66,8 @@ def pack(
     through: bool = False,
     gnu: bool = True,
     drain: bool = False,
+    first: str = "",
+    keep: Keep = "no",
 ) -> Parcel:
     """Wrap a POSIX sh script. `gnu`: the host has the tools of GNU.
 
@@ -53,6 +76,8 @@ def pack(
     its process id is the first line on standard error. It is killed when nobody reads its output any more, to which
     it adds `Parcel.alive` at times to find out, since it may be silent for hours. (sshd keeps standard error open.)
     `drain`: what the script leaves of its input is read after its end.
+    `first`: what the script evaluates as $yurt_first. `keep`: whether the host has the script, or should keep it; only
+    with `outlive`.
     """
     if "\0" in script or any("\0" in argument for argument in arguments):
         raise UserError("a command cannot contain NUL bytes", code="usage")
@@ -71,12 +96,55 @@ def pack(
         steps = f"exec 3<&0; {begun}; ({call}) < /dev/null 3<&- & main=$!; {watch}; wait $main; code=$?; kill $watch"
     script = script if gnu else (Path(__file__).parent / "not_gnu.sh").read_text() + script
     rest = "; command cat > /dev/null" if drain else ""
-    body = f"yurt_main() {{\n{script}\n}}\n{steps}; printf '%s %d\\n' {end} $code{rest}\n"
+    head = f"yurt_first={shlex.quote(first)}\n" if first else ""
+    text = f"yurt_main() {{\n{script}\n}}\n"
+    tail = f"{steps}; printf '%s %d\\n' {end} $code{rest}\n"
+    name, missing, apart = "", "", b""
+    if keep != "no":
+        kept = f"{text}{END}".encode(errors="surrogateescape")
+        name, missing = sha256_name(kept), f"yurt-missing-{mark}"
+        if keep == "call":
+            text = _call(name, missing)
+        else:
+            text, apart = _sent(len(kept)) + _save(name), kept
+            tail += 'printf %s "$yurt_kept"\n'
+    body = f"{head}{text}{tail}"
     stdin = body.encode(errors="surrogateescape")
     # Read the script by its length: the rest of standard input is the script's own input.
     read = f"command head -c {len(stdin)}" if gnu else f"dd bs=1 count={len(stdin)} 2> /dev/null"
     command = f"sh -c 'eval \"$({read})\"'"
-    return Parcel(command, stdin, f"\n{begin}\n".encode(), f"{end} ".encode(), f"\0{mark}".encode())
+    frame = f"\n{begin}\n".encode(), f"{end} ".encode(), f"\0{mark}".encode()
+    return Parcel(command, stdin + apart, *frame, name, missing.encode())
+
+
+def _call(name: str, missing: str) -> str:
+    """Return lines that load a script of the host. They execute what they have checked, whoever wrote the file."""
+    return f"""\
+yurt_text=$(command cat {FOLDER}/{name} 2> /dev/null)
+[ "$(printf %s "$yurt_text" | command sha256sum)" = '{name}  -' ] || {{ echo {missing} && exit 0; }}
+eval "$yurt_text"
+"""
+
+
+def _sent(size: int) -> str:
+    """Return lines that load a script from standard input."""
+    return f"""\
+yurt_text=$(command head -c {size})
+case $yurt_text in *'{END}') ;; *) exit 0 ;; esac
+eval "$yurt_text"
+"""
+
+
+def _save(name: str) -> str:
+    """Return lines that save the loaded script, aside and renamed, and remove old ones."""
+    return f"""\
+yurt_save() {{
+  command mkdir -m 700 -p "$1" && printf %s "$yurt_text" > "$1/.$$" && command mv -f "$1/.$$" "$1/{name}" || return
+  printf {KEPT}
+  command find "$1" -type f -mtime +60 -exec rm -f {{}} +
+}}
+yurt_kept=$(umask 077 && yurt_save {FOLDER} < /dev/null 2> /dev/null)
+"""
 
 
 def unpack(parcel: Parcel, output: bytes) -> Framed | None:
@@ -89,6 +157,11 @@ def unpack(parcel: Parcel, output: bytes) -> Framed | None:
         return Framed(rest, None)
     code = trailer.split(b"\n", 1)[0].strip()
     return Framed(answer, int(code)) if code.isdigit() else Framed(rest, None)
+
+
+def was_kept(parcel: Parcel, output: bytes) -> bool:
+    """Whether the host has saved the script of a finished output."""
+    return bool(parcel.name) and KEPT.encode() in output.rpartition(parcel.end)[2]
 
 
 def errors_after(parcel: Parcel, output: bytes) -> bytes:

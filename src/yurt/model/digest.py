@@ -8,6 +8,15 @@ except ImportError:  # pragma: no cover: a Python that is not CPython
     from hashlib import blake2b
 
 
+try:
+    from _sha2 import sha256  # type: ignore[import-not-found]
+except ImportError:
+    try:
+        from _sha256 import sha256  # type: ignore[import-not-found]
+    except ImportError:  # pragma: no cover: a Python that is not CPython
+        from hashlib import sha256
+
+
 def digest(text: str, size: int = 8) -> bytes:
     """Return `size` bytes that identify a text; not for secrets."""
     return checksum(text.encode(errors="surrogateescape"), size)
@@ -16,4 +25,10 @@ def digest(text: str, size: int = 8) -> bytes:
 def checksum(content: bytes, size: int = 20) -> bytes:
     """Return a checksum of `size` bytes that detects damaged content."""
     made: bytes = blake2b(content, digest_size=size).digest()
+    return made
+
+
+def sha256_name(content: bytes) -> str:
+    """Return the SHA-256 of some content as sha256sum prints it."""
+    made: str = sha256(content).hexdigest()
     return made

@@ -1,9 +1,10 @@
 # Makes a run folder and submits its job; safe to retry. Needs gate.sh, unchanged.sh, receive.sh, env_state.sh and the
-# functions find_job and launch of the kind of context before it.
+# functions find_job and launch of the kind of context, and job_rest, before it.
 # arguments: PROJECT FOLDER TREE KIND BASE SIZES NONCE START SHARES ENV [OPTION]...
 # START is empty, or the number of a later start, if the last one finished without a successor.
 # For a sweep: the tasks to submit, in groups START:OFFSET:TASKS, TASKS as in sbatch --array.
-# SIZES describes standard input: the size of the code, then size and name of each file.
+# SIZES describes standard input: the size of the code, then size and name of each file. Of @JOB@, it contains the
+# head; the function job_rest prints the rest.
 # The shares of the run's secrets come before that: SHARES is the size of the folder's share and of the
 # environment's; empty if there are none.
 # ENV is the folder of the environment that the run needs, after `check:`, after `pack:` if it must be packed, or after
@@ -94,6 +95,7 @@ make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, complete or n
   set -- $(cd "$aside" && wc -c $names) # one call: the total is last
   while [ $# -gt 2 ]; do shift; done
   [ "$1" -eq "$total" ] || incomplete # interrupted
+  job_rest >> "$aside/@JOB@" || incomplete
   printf '%s\n' "$tree" > "$aside/@CODE@"
   if ln "$aside/@CODE@" "$aside/.link" 2> /dev/null; then rm "$aside/.link"; else : > "$aside/@NO_LINKS@"; fi
   mv -T "$aside" "$run" 2> /dev/null || {
@@ -119,7 +121,9 @@ mend_folder() { # mend_folder CODE [SIZE NAME]...: writes the files of the run f
     if [ -e "$run/$2" ]; then
       head -c "$1" > /dev/null
     else
-      head -c "$1" > "$run/$2.$nonce" && [ "$(wc -c < "$run/$2.$nonce")" -eq "$1" ] && mv -f "$run/$2.$nonce" "$run/$2" || exit 45
+      head -c "$1" > "$run/$2.$nonce" && [ "$(wc -c < "$run/$2.$nonce")" -eq "$1" ] || exit 45
+      if [ "$2" = @JOB@ ]; then job_rest >> "$run/$2.$nonce" || exit 45; fi
+      mv -f "$run/$2.$nonce" "$run/$2" || exit 45
     fi
     shift 2
   done

@@ -59,10 +59,15 @@ SHELLS_OWN = frozenset(
 
 def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
     """Return the text of job.sh; `next_start` is the command that submits a job for a later start."""
+    return head(plan, submitted_as=submitted_as, next_start=next_start) + below_the_head()
+
+
+def head(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
+    """Return the part of job.sh that differs between runs."""
     run, setup, policy = plan.run, plan.setup, plan.run.restart_policy
     title = " ".join(shlex.quote(word) for word in run.command)
     code = layout.snapshot(plan.project_folder, run.code.tree) if run.code.tree else ""
-    head = [
+    lines = [
         "#!/bin/sh",
         *plan.native_lines,
         f"# yurt run {run.id} on {run.context}: {_one_line(title)}",
@@ -120,7 +125,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         "",
         "# From here on the script is the same for every run.",
     ]
-    return "\n".join(head) + "\n" + below_the_head()
+    return "\n".join(lines) + "\n"
 
 
 def imports(plan: Plan) -> str:

@@ -151,11 +151,13 @@ class ShellBackend(ABC):
     def preview(self, plan: Plan) -> Preview:
         return Preview(self.as_typed(plan), self._files(plan))
 
-    def _files(self, plan: Plan) -> dict[str, bytes]:
+    def _files(self, plan: Plan, *, head: bool = False) -> dict[str, bytes]:
+        """Return the files of a run; `head`: of job.sh only what is not the same for every run."""
+        job = script.head(plan, submitted_as=self.as_typed(plan), next_start=self.next_start(plan))
         return {
             layout.RUN: msgspec.json.encode(plan.run),
             layout.PLAN: msgspec.json.encode(plan),
-            layout.JOB: script.job(plan, submitted_as=self.as_typed(plan), next_start=self.next_start(plan)).encode(),
+            layout.JOB: (job if head else job + script.below_the_head()).encode(),
             layout.DATA: script.data(plan),
             **_own_values(plan),
         }
@@ -174,7 +176,7 @@ class ShellBackend(ABC):
         room: TierPlace | None = None,
     ) -> Placed:
         own, purpose = {layout.CALLS: calls} if calls else {}, module.needed(plan.run)
-        files = {**self._files(plan), **own, f"node/{module.name(purpose)}": module.parcel(purpose)}
+        files = {**self._files(plan, head=True), **own, f"node/{module.name(purpose)}": module.parcel(purpose)}
         sizes = " ".join([str(len(code.content)), *(f"{len(each)} {name}" for name, each in files.items())])
         apart = [] if shares is None else [shares.folder, shares.environment]
         folder = plan.run.folder.removeprefix(f"{plan.project_folder}/")
@@ -187,7 +189,8 @@ class ShellBackend(ABC):
         receiver = scripts.receiver() if plan.run.code.tree else scripts.text("unchanged.sh")
         mark = f"yurt-{os.urandom(8).hex()}" if room is not None else ""
         asked = "" if room is None else _ask_room(mark, room)
-        text = asked + script.gate() + receiver + self.launcher() + script.placer()
+        rest = f"job_rest() {{ cat << 'yurt_job_end'\n{script.below_the_head()}yurt_job_end\n}}\n"
+        text = script.gate() + receiver + self.launcher() + rest + script.placer()
         used = script.used(plan)
         held = plan if start == 1 else msgspec.structs.replace(plan, run=plan.run.unsynced())
         words = (*arguments, *self.options(held))
@@ -200,6 +203,7 @@ class ShellBackend(ABC):
             make=True,
             stdin=content,
             timeout=600,
+            first=asked,
         )
         if answer.code == NO_GIT:
             return Placed(needs=["plain"])

@@ -41,13 +41,21 @@ def run(
     stdin: bytes = b"",
     timeout: float = TIMEOUT,
     prefetch: bool = False,
+    first: str = "",
 ) -> Answer:
     """Run a script that uses these run or project folders and the paths `also`. RefusedError if one is not safe.
 
-    `make`: make yurt's folder on the site if it does not exist.
+    The script must be the same for all runs, since sites keep scripts; what differs are its arguments, its input, and
+    `first`, which is evaluated before it. `make`: make yurt's folder on the site if it does not exist.
     """
     answer = host.run(
-        check(folders, also, make=make) + script, *arguments, stdin=stdin, timeout=timeout, prefetch=prefetch
+        f'{_functions(make=make)}eval "$yurt_first"\n{script}',
+        *arguments,
+        stdin=stdin,
+        timeout=timeout,
+        prefetch=prefetch,
+        first=_calls(folders, also, make=make) + first,
+        fixed=True,
     )
     if answer.code in (OPEN, FOREIGN):
         raise refused(host.name, answer.code, answer.errors)
@@ -82,6 +90,14 @@ def stream(host: Host, folders: Sequence[str], script: str, *arguments: str, sil
 
 def check(folders: Sequence[str], also: Sequence[str] = (), *, make: bool = False) -> str:
     """Return the first lines of a script, which exit if one of the folders, or of those above it, is not safe."""
+    return _functions(make=make) + _calls(folders, also, make=make)
+
+
+def _functions(*, make: bool) -> str:
+    return scripts.text("own.sh", "job") + (MAKE if make else "")
+
+
+def _calls(folders: Sequence[str], also: Sequence[str] = (), *, make: bool = False) -> str:
     found: dict[str, dict[str, None]] = {}
     for folder in folders:
         chain = layout.chain(folder)
@@ -94,8 +110,8 @@ def check(folders: Sequence[str], also: Sequence[str] = (), *, make: bool = Fals
         seconds = zip(list(found)[1:], calls[1:], strict=True)
         calls[1:] = [f"[ ! -e {job.quote(base)} ] || {call}" for base, call in seconds]
     if make:
-        calls += [MAKE, *(f"make_base {job.own_arguments([base])} {stop}" for base in found)]
-    return scripts.text("own.sh", "job") + "".join(calls)
+        calls += [*(f"make_base {job.own_arguments([base])} {stop}" for base in found)]
+    return "".join(calls)
 
 
 def refused(name: str, code: int, errors: str) -> RefusedError:

@@ -153,5 +153,7 @@ clear_out() { # clear_out BASE HOME RUN-FOLDER…: removes those, then all other
     if [ -d "$home/$name" ] && [ ! -h "$home/$name" ]; then remove_tree "$home/$name"; fi
   done
   [ -z "$home" ] || rmdir "$home" 2> /dev/null
+  scripts=${XDG_CACHE_HOME:-$HOME/.cache}/yurt/scripts
+  if [ -d "$scripts" ] && [ ! -h "$scripts" ]; then rm -rf "$scripts" && rmdir "${scripts%/*}" 2> /dev/null; fi
   :
 }
