@@ -11,8 +11,9 @@ from yurt.model import layout
 from yurt.sites import connect
 from yurt.store import Entry
 
-EVERY = 0.2
-"""Seconds between two looks at the processes of runs."""
+FIRST, GROWTH, EVERY = 0.02, 1.3, 0.2
+"""Seconds until the first look at the processes of runs, how the pause grows, and the longest one: most runs that end
+soon end at once."""
 
 SHARE = 20
 """A look that takes long is repeated less often: looking takes at most this fraction of the time."""
@@ -24,6 +25,7 @@ class LocalEnds:
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._runs = [entry.run for entry in entries if kind_of(entry.run.context_type).here]
         self._over = self._without_process()
+        self._pause = FIRST
 
     @property
     def contexts(self) -> list[str]:
@@ -35,7 +37,7 @@ class LocalEnds:
         A run that had ended or had no process before that look does not count: a refresh may need time to settle it.
         """
         end = time.monotonic() + seconds
-        pause = EVERY
+        pause = self._pause
         while (left := end - time.monotonic()) > 0:
             time.sleep(min(pause, left) if self._runs else left)
             if not self._runs:
@@ -44,7 +46,8 @@ class LocalEnds:
             before, self._over = self._over, self._without_process()
             if self._over - before:
                 return True
-            pause = max(EVERY, SHARE * (time.monotonic() - began))
+            self._pause = min(EVERY, self._pause * GROWTH)
+            pause = max(self._pause, SHARE * (time.monotonic() - began))
         return False
 
     def _without_process(self) -> set[str]:
