@@ -115,7 +115,7 @@ def _style(each: ExpectedStart) -> str:
 
 def _starts(each: ExpectedStart) -> str:
     if each.why_not:
-        return "cannot" if each.partition or not each.nodes else "unknown"
+        return "unknown" if each.unreachable else "cannot"
     return "unknown" if each.seconds is None else _when(each.seconds)
 
 

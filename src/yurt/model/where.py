@@ -84,6 +84,8 @@ class ExpectedStart(msgspec.Struct, frozen=True, kw_only=True):
     """What makes it wait."""
     why_not: str = ""
     """Why it cannot start there, or why that is unknown; empty if it can."""
+    unreachable: bool = False
+    """Whether the site did not respond, so that nothing is known."""
     preempted: str = ""
     """What happens to preempted jobs of the partition; empty if jobs are not preempted."""
     nodes: str = ""

@@ -67,7 +67,10 @@ def where(
         resources = next(iter(wants.values())).resources if wants else Resources()
     found, failed = everywhere(store, chosen, lambda each: (wants[each.name], ()), Project().label, watch)
     rows = [row for each in found.values() for row in each.rows]
-    rows += [ExpectedStart(context=name, why_not=why(name, error)) for name, error in failed.items()]
+    rows += [
+        ExpectedStart(context=name, why_not=why(name, error), unreachable=_silent(error))
+        for name, error in failed.items()
+    ]
     warnings = [f"cannot query {name}: {why(name, error)}" for name, error in failed.items() if _silent(error)]
     warnings += [
         f"{each.context}: not asked about partition {', '.join(each.unasked)}: a query makes at most {MOST} test"
