@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -101,7 +102,8 @@ class Player:
     def fill(self, context: str, jobs: Sequence[tuple[str, Job]]) -> None:
         """Submit jobs to nodes of a cluster."""
         lines = [
-            f"sbatch -Q -p {job.partition} -w {node} -c {job.cpus} -t {job.minutes} -o /dev/null --wrap 'sleep {job.seconds}'"
+            f"sbatch -Q -p {job.partition} -w {node} -c {job.cpus} -t {job.minutes} -o /dev/null"
+            f" --wrap 'sleep {job.seconds}'"
             for node, job in jobs
         ]
         if lines:
@@ -112,7 +114,10 @@ class Player:
         for context in {context for context, _node in NODES}:
             self.ssh(context, "scancel -u alice")
         for context in {context for context, _node in NODES}:
-            eventually(lambda context=context: "left: 0" in self.ssh(context, COUNT))
+            eventually(partial(self._is_empty, context))
+
+    def _is_empty(self, context: str) -> bool:
+        return "left: 0" in self.ssh(context, COUNT)
 
     def play(self, cases: Sequence[Case]) -> list[str]:
         """Fill the queues, ask, submit, and wait until the requests have started; return cases without an estimate."""

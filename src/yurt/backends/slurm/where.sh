@@ -35,12 +35,11 @@ ask() { # ask NUMBER OPTION...
   esac
 }
 
+# shellcheck disable=SC2086 # the client sends options without spaces, in words
 while read -r what number words; do
   case $what in
     path) if [ -e "$words" ]; then echo "there $number"; fi ;;
-    # shellcheck disable=SC2086 # the client sends options without spaces
     ask) ask "$number" "$@" $words ;;
-    # shellcheck disable=SC2086 # as above
     less) if [ -z "$soon" ]; then ask "$number" "$@" $words; fi ;;
   esac
 done
