@@ -105,8 +105,6 @@ def full(laptop: Laptop, context: str, nodes: int) -> Iterator[list[str]]:
         yield runs
     finally:
         laptop.quick("cancel", *runs)
-        for run in runs:
-            laptop.ended(run)
 
 
 def queue(laptop: Laptop, context: str) -> list[Any]:

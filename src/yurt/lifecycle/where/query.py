@@ -9,7 +9,7 @@ import msgspec
 
 from yurt.config import facts as recorded
 from yurt.errors import UnreachableError
-from yurt.lifecycle.plan import scheduling
+from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.where import cache, shapes
 from yurt.lifecycle.where.causes import waits_for
 from yurt.lifecycle.where.history import History, history
@@ -36,12 +36,8 @@ def starts(store: Store, wanted: Wanted, label: str, *, paths: Sequence[str] = (
     backend = connect.backend(context)
     connect.check_responds(context, backend)
     facts = facts_if_probed(context)
-    if wanted.needs is not None:
-        settled = scheduling.settled(wanted.needs, context.name, facts, store)
-        excluded = settled.resources.exclude_nodes
-        wanted = msgspec.structs.replace(
-            wanted, resources=msgspec.structs.replace(wanted.resources, exclude_nodes=excluded)
-        )
+    resources, _avoided = bad_nodes.avoiding(store, context.name, wanted.resources, facts)
+    wanted = msgspec.structs.replace(wanted, resources=resources)
     address, key = recorded.address_of(context), _key(wanted, paths)
     known = cache.find(context.name, address, key)
     if known is None:
@@ -66,7 +62,8 @@ def _asked(store: Store, wanted: Wanted, facts: Facts | None, label: str, paths:
     folder = project_folder(context, facts, label)
 
     def check(shape: Resources) -> list[str]:
-        return backend.runs.check(shape, facts, folder)
+        needed = msgspec.structs.replace(shape, memory_mb=shape.memory_mb or wanted.memory_mb)
+        return backend.runs.check(needed, facts, folder)
 
     if facts is None:
         problems = check(resources)

@@ -15,8 +15,9 @@ from yurt.lifecycle.plan.request import Request
 from yurt.model.context import Context
 from yurt.model.resources import parse_time
 from yurt.model.run import Plan, Resources
+from yurt.model.settings import TABLE
 
-MOVED = ("partition", "account", "qos", "nodelist", "exclude_nodes")
+MOVED = tuple(row.resource for row in TABLE if row.resource and row.scheduler and row.form == "text")
 """Resources that name something of one site, and mean nothing on another."""
 
 
@@ -30,13 +31,13 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """Further options of the scheduler."""
     only: list[str] = []
     """The partitions that the user names; empty if any will do."""
-    needs: scheduling.Needs | None = None
-    """Null for an existing run, which has avoided bad nodes already."""
+    memory_mb: int | None = None
+    """The memory that a node needs, if it is requested per core."""
 
     @property
     def key(self) -> str:
         """A text that is equal for equal requests, whatever their partition."""
-        anywhere = msgspec.structs.replace(self.resources, partition=None, exclude_nodes=None)
+        anywhere = msgspec.structs.replace(self.resources, partition=None)
         named = {name: value for name, value in self.options.items() if name not in ("hold", "comment", "dependency")}
         return msgspec.json.encode([anywhere, sorted(named.items(), key=lambda each: each[0])]).decode()
 
@@ -46,14 +47,14 @@ def of_request(context: Context, request: Request, script: Script | None = None)
     settings = precedence.resolve(context, request.flags, request.entry)
     wanted = precedence.as_context(context.name, settings)
     needs = scheduling.needs_of(wanted, request, settings, script)
-    resources, options = _plain(needs.checked, needs.all_options)
+    resources, options = _plain(needs.resources, needs.all_options)
     named = _names_partition(settings, request, needs.all_options)
     return Wanted(
         context=wanted,
         resources=resources,
         options=options,
         only=(resources.partition or "").split(",") if named and resources.partition else [],
-        needs=needs,
+        memory_mb=needs.checked.memory_mb,
     )
 
 
