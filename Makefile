@@ -40,6 +40,7 @@ campaign: $(STAMP) ## submit hundreds of runs under random faults; check that ea
 	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.homes $(if $(SEED),--seed $(SEED)))
 	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.races $(if $(SEED),--seed $(SEED)))
 	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.watch $(if $(SEED),--seed $(SEED)))
+	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.where $(if $(SEED),--seed $(SEED)))
 
 docs: $(STAMP) ## regenerate docs/reference and the pictures from the code
 	@$(BIN)/python -m tools.reference

@@ -47,6 +47,14 @@ SESSIONS = {
             "yurt cluster alpha local",
         ),
     ),
+    "where": (
+        "digits",
+        (
+            "yurt run --context alpha --cpus 8 --time 3h --grid s=20..22 sleep {s}",
+            "yurt where --context alpha,beta --cpus 4 --time 12h",
+            "yurt run --context best --cpus 4 --time 12h train.py -- --lr 0.1",
+        ),
+    ),
     "doctor": (
         "digits",
         (

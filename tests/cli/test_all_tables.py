@@ -35,7 +35,7 @@ TABLES = {
 
 ELSEWHERE = {
     *("yurt metrics", "yurt lab status", "yurt env list", "yurt prune", "yurt cluster", "yurt doctor"),
-    *("yurt dev status", "yurt dev backups", "yurt serve list", "yurt storage show", "yurt data ls"),
+    *("yurt dev status", "yurt dev backups", "yurt serve list", "yurt storage show", "yurt data ls", "yurt where"),
     *("yurt home conflicts", "yurt home backups", "yurt home status"),
 }
 """Verbs whose table needs a site, a lab or a built environment: see test_narrow_tables and their own tests."""

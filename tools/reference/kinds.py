@@ -60,6 +60,7 @@ from yurt.verbs.storage import ContextStorage
 from yurt.verbs.storage_keep import Kept
 from yurt.verbs.tensorboard import TensorboardPage
 from yurt.verbs.wandb import WandbSynced
+from yurt.verbs.where import Where
 from yurt.verbs.why import Explanation
 
 KINDS: dict[str, tuple[str, Any]] = {
@@ -72,6 +73,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "storage": ("yurt storage show", list[ContextStorage]),
     "results-kept": ("yurt storage keep", list[Kept]),
     "why": ("yurt why", Explanation),
+    "where": ("yurt where", Where),
     "data-copied": ("yurt data put, yurt data get", DataCopied),
     "data-listed": ("yurt data ls", DataListed),
     "data-removed": ("yurt data rm", DataRemoved),

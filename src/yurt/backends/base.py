@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from yurt.model.run import Placement, Plan, Resources, RunRef
     from yurt.model.secrets import Shares
     from yurt.model.storage import StorageReport, TierPlace, TierUse
+    from yurt.model.where import Forecast, Question
     from yurt.model.workspace import Workspace
 
 
@@ -391,6 +392,13 @@ class Site(Protocol):
         """Return how full storage tiers are, in one request. `report`: a command of the site that prints more.
 
         `own`: folders of yurt to measure, within a time limit.
+        """
+
+    def forecast(self, accounts: Sequence[Account], question: Question) -> Forecast:
+        """Return when requests would start, in one request that submits nothing, and the state of the site.
+
+        Asks that are `shaped` are answered only if none of the others starts soon. The backend limits how many are
+        asked; others are left out of the result. `accounts` and errors as for `look`.
         """
 
     def nodes(self) -> list[LiveNode]:

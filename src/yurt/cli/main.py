@@ -41,6 +41,7 @@ VERBS = {
     "wandb": ("yurt.cli.wandb:wandb", "Upload runs of W&B that were logged without internet."),
     "mlflow": ("yurt.cli.mlflow:mlflow", "Show runs in MLflow, or send them to your MLflow server."),
     "cluster": ("yurt.cli.cluster:cluster", "Show what is free on sites, the queue and maintenance, now."),
+    "where": ("yurt.cli.where:where", "Show where a run would start first."),
     "storage": ("yurt.cli.storage:storage", "Show storage tiers, and keep what would expire."),
     "data": ("yurt.cli.data:data", "Copy files to and from contexts, list and remove them."),
     "prune": ("yurt.cli.prune:prune", "Remove finished runs and unused environments from their sites."),

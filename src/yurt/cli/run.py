@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,7 @@ EXAMPLES = [
     "yurt run --grid lr=0.1,0.01 --grid seed=1..3 train.py",
     "yurt run --spec sweep.py",
     "yurt run --race alpha,beta train.py",
+    "yurt run --context best --time 4h train.py",
     "yurt run --dry-run train.py",
 ]
 
@@ -202,6 +204,9 @@ def run(**options: Any) -> int:
     passed to it. A .py file is run with `python`. #SBATCH lines in the script are used; command-line options override
     them. With --spec, the script can be omitted if the spec file names one.
 
+    With --context best, it runs where `yurt where` expects it to start first, of the contexts that the project lists
+    as `contexts` in yurt.yaml, or of all clusters that were probed.
+
     With --quiet, prints only the run id, unless --follow is given.
     """
     from yurt.cli.send import after_sync, on_interrupt, submitted_line, wait_or_follow
@@ -211,6 +216,8 @@ def run(**options: Any) -> int:
     after = {"after": options["after"], "after_any": options["after_any"]}
     where = {"context": app.current().context, **after}
     candidates = run_race.read(options, request)
+    if not candidates and (app.current().context or os.environ.get("YURT_CONTEXT")) == "best":
+        request, where["context"] = _best(request)
     if options["dry_run"]:
         with watching() as watch:
             plan = verbs.preview(request, **where, watch=watch)
@@ -231,6 +238,22 @@ def run(**options: Any) -> int:
         line = done.data.run.id if only_id else after_sync(done.data) if sending.held else submitted_line(done.data)
         render.result(done, lambda: print(line), requested=only_id)
     return wait_or_follow([done.data], follow=following, kind="run") if staying else 0
+
+
+def _best(request: Request) -> tuple[Request, str]:
+    """Return the request for the context where it starts first, and that context, and say which it is."""
+    from yurt.verbs import where
+
+    now = app.current()
+    if not where.is_best(now.context):
+        return request, now.context
+    with watching() as watch:
+        found = where.best(request, watch=watch)
+    if now.json:
+        now.warnings.append(found.text)
+    elif not now.quiet:
+        print(render.escaped(found.text), file=sys.stderr, flush=True)
+    return found.request, found.context
 
 
 def _follows(entry: Entry) -> bool:

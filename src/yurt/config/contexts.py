@@ -110,6 +110,12 @@ def check_name(name: str) -> None:
     """UserError if the name is not valid for a context."""
     from yurt.model.context_keys import is_name
 
+    if name == "best":
+        raise UserError(
+            "'best' cannot be the name of a context: `yurt run --context best` chooses one",
+            code="usage",
+            hint="choose another name",
+        )
     if not is_name(name):
         raise UserError(
             f"invalid context name '{name}'",

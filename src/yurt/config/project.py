@@ -28,6 +28,10 @@ EXPERIMENT_KEYS = ("project", "note", "description", "parameters", "grid", "zip"
 """Other keys of yurt.yaml: those of an experiment, read with `--config`; see yurt.config.experiment."""
 
 
+CONTEXTS = "contexts"
+"""The key with the contexts that a project may use."""
+
+
 class Project(msgspec.Struct, frozen=True):
     """A project folder and its settings."""
 
@@ -38,6 +42,8 @@ class Project(msgspec.Struct, frozen=True):
     lines: dict[str, int]
     services: dict[str, NamedService] = {}
     stage: StageRequest = StageRequest()
+    contexts: list[str] = []
+    """The contexts that the project may use, for `yurt where` and `--context best`; empty for all."""
 
 
 def find(start: Path | None = None) -> Project | None:
@@ -125,14 +131,19 @@ def _checked(
         body = {}
     if not isinstance(body, dict):
         raise faults.error(file, [Fault(prefix, "must be a mapping of settings", "partition: main")], lines)
-    settings, wrong = check_body(
-        body, KEYS, "a project", prefix, {services.KEY: services.EXAMPLE, stage.KEY: stage.EXAMPLE}
-    )
+    more = {services.KEY: services.EXAMPLE, stage.KEY: stage.EXAMPLE, CONTEXTS: "[alpha, beta]"}
+    settings, wrong = check_body(body, KEYS, "a project", prefix, more)
     named, wrong_services = services.read(body.get(services.KEY), KEYS, (*prefix, services.KEY), lines)
     staged, wrong_stage = stage.read(body.get(stage.KEY), (*prefix, stage.KEY))
+    allowed = body.get(CONTEXTS)
+    if allowed is not None and not (isinstance(allowed, list) and all(isinstance(each, str) for each in allowed)):
+        found = [
+            *found,
+            Fault((*prefix, CONTEXTS), "must be a list of names of contexts", f"{CONTEXTS}: [alpha, beta]"),
+        ]
     found = [*wrong, *wrong_services, *wrong_stage, *found]
     if found:
         raise faults.error(file, found, lines)
     name = settings.pop("name", file.parent.name)
     own = {path[len(prefix) :]: line for path, line in lines.items() if path[: len(prefix)] == prefix}
-    return Project(file.parent, file, name, settings, own_lines(body, own), named, staged)
+    return Project(file.parent, file, name, settings, own_lines(body, own), named, staged, allowed or [])

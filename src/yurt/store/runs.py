@@ -25,6 +25,7 @@ from yurt.store.bad_nodes import BadNodes
 from yurt.store.connection import FREE, connect, damaged, explained, unusable
 from yurt.store.copies import Copies
 from yurt.store.drafts import Drafts
+from yurt.store.estimates import Estimates
 from yurt.store.made import Made
 from yurt.store.notices import Notices
 from yurt.store.races import HIDDEN, RACES, Races, placed
@@ -57,7 +58,7 @@ class _Sets(msgspec.Struct, frozen=True):
     sets: list[dict[str, Any]] = []
 
 
-class Store(BadNodes, Drafts, Made, Refreshes, Mirror, Notices, Tasks, Races, Copies, SiteCopies, Tracking):
+class Store(BadNodes, Drafts, Estimates, Made, Refreshes, Mirror, Notices, Tasks, Races, Copies, SiteCopies, Tracking):
     """The index in one file, which is created if absent and readable only by its owner."""
 
     def __init__(self, file: str) -> None:
@@ -190,6 +191,7 @@ class Store(BadNodes, Drafts, Made, Refreshes, Mirror, Notices, Tasks, Races, Co
             "parts",
             "tracked",
             "site_copies",
+            "estimates",
         ):
             self._db.execute(f"DELETE FROM {table} WHERE run = ?1 OR run GLOB ?1 || '.*'", (run,))
 

@@ -105,6 +105,14 @@ CREATE TABLE purge_rules (
     context TEXT, folder TEXT, days INTEGER NOT NULL, stamp TEXT NOT NULL, PRIMARY KEY (context, folder)
 ) WITHOUT ROWID;
 """,
+    # The expected start of runs; without `seconds`: the user delayed the run, so that its wait does not count.
+    """\
+CREATE TABLE estimates (
+    run TEXT PRIMARY KEY, context TEXT NOT NULL, partition TEXT NOT NULL, at REAL NOT NULL, seconds REAL, low REAL,
+    high REAL, clock REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX by_estimate ON estimates (context, at);
+""",
 ]
 """Migrations, one per later version. A new index gets all of them; an old one those it lacks."""
 

@@ -49,6 +49,7 @@ from yurt.model.run import Plan, Resources, RunRef
 from yurt.model.secrets import Shares
 from yurt.model.state import CANCELLED, Ending, Observation
 from yurt.model.storage import StorageReport, TierPlace, TierUse
+from yurt.model.where import Answer, Forecast, Question
 from yurt.testing import pod_growth
 from yurt.testing.pod import NODE, Pod
 from yurt.testing.pod_claims import PodClaims
@@ -109,6 +110,10 @@ class Pods:
     def look(self, accounts: Sequence[Account]) -> Live:
         del accounts
         return Live(at=time.time(), host=NODE)
+
+    def forecast(self, accounts: Sequence[Account], question: Question) -> Forecast:
+        answers = [Answer(ask=ask, seconds=0.0) for ask in question.asks if not ask.shaped]
+        return Forecast(live=self.look(accounts), answers=answers)
 
     # Runs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import msgspec
@@ -49,6 +50,7 @@ def _tell(names: Sequence[str], what: str) -> tuple[list[Held], list[str]]:
         if entry.run.home_sync:  # from now on the user decides when it starts
             connect.named_backend(entry.run.context).runs.forget_sync(_jobs(entry))
         if what == "hold":
+            index.note_held(entry.run.context, [entry.run.id], time.time())
             let_go(index, connect.named_backend(entry.run.context), entry)
     for context, jobs in by_context.items():
         site = connect.named_backend(context).runs

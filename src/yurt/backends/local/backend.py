@@ -29,6 +29,7 @@ from yurt.model.state import CANCELLED, Observation, read_ending, read_metrics
 if TYPE_CHECKING:
     from yurt.model.facts import Account
     from yurt.model.live import Live
+    from yurt.model.where import Forecast, Question
 
 WAITER = Path(waiter.__file__)
 
@@ -96,6 +97,12 @@ class LocalBackend(ShellBackend):
 
         del accounts
         return live.look(self.slots, now=time.time())
+
+    def forecast(self, accounts: Sequence[Account], question: Question) -> Forecast:
+        from yurt.backends.local import live
+
+        del accounts
+        return live.forecast(live.look(self.slots, now=time.time()), question)
 
     def cancel(self, run: RunRef) -> str:
         sweep = ids.is_sweep(run.id)

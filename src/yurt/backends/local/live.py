@@ -12,6 +12,7 @@ from typing import Any
 from yurt.backends.local import waiter
 from yurt.model.live import Live, LiveJob, LiveNodes, Queue, gpu_counts
 from yurt.model.sizes import MB
+from yurt.model.where import Answer, Forecast, Question
 
 
 def look(slots: Path, *, now: float) -> Live:
@@ -36,6 +37,16 @@ def look(slots: Path, *, now: float) -> Live:
         queue=_queue(tickets),
         load=_load(),
     )
+
+
+def forecast(live: Live, question: Question) -> Forecast:
+    """Return whether a run would start now. When others end is unknown: runs on this machine have no time limit."""
+    resources = question.resources
+    free = live.nodes.free_cpus >= (resources.cpus or 1) and not live.queue.pending
+    free = free and sum(each.free for each in live.nodes.gpus) >= (resources.gpus or 0)
+    answers = [Answer(ask=ask, seconds=0.0 if free else None) for ask in question.asks if not ask.shaped]
+    absent = [path for path in question.paths if not Path(path).exists()]
+    return Forecast(live=live, answers=answers, absent=absent)
 
 
 def _queue(tickets: list[dict[str, Any]]) -> Queue:

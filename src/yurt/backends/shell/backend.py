@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from yurt.model.live import Live, LiveNode
     from yurt.model.secrets import Shares
     from yurt.model.storage import StorageReport, TierPlace, TierUse
+    from yurt.model.where import Forecast, Question
 
 INCOMPLETE, NO_GIT, NO_BASE = 45, 46, 47
 """Exit codes of the script that receives code."""
@@ -134,6 +135,9 @@ class ShellBackend(ABC):
 
     @abstractmethod
     def look(self, accounts: Sequence[Account]) -> Live: ...
+
+    @abstractmethod
+    def forecast(self, accounts: Sequence[Account], question: Question) -> Forecast: ...
 
     def storage(self, places: Sequence[TierPlace], report: str = "", own: Sequence[str] = ()) -> StorageReport:
         from yurt.backends.shell import storage

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from yurt.backends.slurm.exec import SlurmExec
     from yurt.model.facts import Account
     from yurt.model.live import Live, LiveNode
+    from yurt.model.where import Forecast, Question
 
 UPDATE = 'timeout 60 scontrol update "jobid=$1" "$2"'
 """Changes a job."""
@@ -177,6 +178,24 @@ class SlurmBackend(ShellBackend):
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
         return live.read(mark, answer.text, accounts, now=time.time())
 
+    def forecast(self, accounts: Sequence[Account], question: Question) -> Forecast:
+        from yurt.backends.slurm import live, probe, where
+        from yurt.model.where import MOST, Forecast
+
+        mark, began = probe.new_mark(), time.time()
+        rows, shared = where.lines(question).encode(), where.common(question)
+        answer = self.host.run(where.script(), mark, str(MOST), *shared, stdin=rows, timeout=120)
+        if answer.code:
+            raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
+        ended = time.time()
+        found = where.read(probe.sections(mark, answer.text).get("where", []), question.asks)
+        return Forecast(
+            live=live.read(mark, answer.text, accounts, now=ended),
+            answers=found.answers,
+            clock=0.0 if found.now is None else _ahead(found.now, began, ended),
+            absent=[path for at, path in enumerate(question.paths) if found.now and at not in found.there],
+        )
+
     def failure(self, answer: Answer) -> YurtError:
         return self._unfinished(answer) or super().failure(answer)
 
@@ -198,3 +217,8 @@ class SlurmBackend(ShellBackend):
                 hint="run the command again; it is safe to retry",
             )
         return None
+
+
+def _ahead(there: float, began: float, ended: float) -> float:
+    """Return how far a clock is ahead that showed `there` between two moments; 0 if it may be right."""
+    return there - ended if there > ended else min(0.0, there + 1 - began)

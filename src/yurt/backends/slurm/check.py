@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Sequence
 
 from yurt.model.facts import Facts, NodeKind, Partition
@@ -68,6 +70,10 @@ def _in_partition(resources: Resources, partition: Partition, facts: Facts) -> l
     fits: Sequence[NodeKind] = partition.nodes
     if not fits:
         return found
+    least = re.match(r"\d+", resources.nodes or "")
+    there = min(sum(kind.count for kind in fits), partition.max_nodes or sys.maxsize)
+    if least and int(least[0]) > there:
+        found.append(f"{least[0]} nodes exceed the maximum of {where}, {there}")
     if resources.gpus:
         fits = [kind for kind in fits if kind.gpus and resources.gpu_type in (None, kind.gpu_type)]
         if not fits:

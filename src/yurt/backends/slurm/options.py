@@ -137,7 +137,7 @@ def arguments(plan: Plan) -> list[str]:
     }
     if run.restart_policy.max_requeues:  # some sites also send it before a preemption with grace time
         wanted["signal"] = "B:USR1@1"
-    wanted |= _of_resources(run.resources)
+    wanted |= of_resources(run.resources)
     wanted |= {long_name(name): value for name, value in plan.native_options.items()}
     if run.home_sync:
         own = (wanted["comment"] or "").removeprefix(HOME_SYNC).strip()
@@ -146,7 +146,8 @@ def arguments(plan: Plan) -> list[str]:
     return [*made, "--requeue" if run.restart_policy.max_requeues and not plan.follow else "--no-requeue"]
 
 
-def _of_resources(resources: Resources) -> dict[str, str]:
+def of_resources(resources: Resources) -> dict[str, str]:
+    """Return the sbatch options of resources, by long name."""
     found: dict[str, str | None] = dict.fromkeys(ORDER)
     for row in TABLE:
         if not row.resource:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from yurt import queue_prefetch
-from yurt.errors import RefusedError, UnreachableError
+from yurt.config import paths
+from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle.advance import Advanced
 from yurt.lifecycle.outbox import claims
 from yurt.lifecycle.outbox.claims import Claim
@@ -16,7 +18,7 @@ from yurt.lifecycle.outbox.outbox import send_waiting
 from yurt.lifecycle.plan.request import Planned
 from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
-from yurt.model.run import Status
+from yurt.model.run import Plan, Status
 from yurt.sites import connect
 from yurt.store import Entry, Store, calls
 from yurt.store.connection import INDEX_CODES
@@ -77,6 +79,7 @@ def enqueue(
     claims.collect()
     entry = store.get(plan.run.id)
     assert entry is not None
+    _note_wait(store, context, plan, entry)
     warnings = [*planned.warnings, *(f"run {run}: {note}" for run, note in moved.notes.items())]
     if entry.status.state == "waiting" and (follows := turn(store, plan.run).later):
         warnings.append(f"run {plan.run.id} is saved: {follows}; {by or 'a later yurt command'} will submit it")
@@ -113,6 +116,17 @@ def _save_and_send(
     if silent is not None:
         return Advanced(stopped=silent)
     return send_waiting(store, context.name, backend, watch, fresh=plan.run.id, claim=claim)
+
+
+def _note_wait(store: Store, context: Context, plan: Plan, entry: Entry) -> None:
+    """Record what the wait of a new run is worth for later estimates, and what `yurt where` expected of it."""
+    if "hold" in plan.native_options:
+        store.note_held(context.name, [plan.run.id], time.time())
+    if (paths.data_home() / "where" / f"{context.name}.json").exists():
+        from yurt.lifecycle.where import estimate
+
+        with suppress(YurtError):  # the run is submitted
+            estimate.note(store, context, plan, entry)
 
 
 def _silence(context: Context, backend: Backend, planned: Planned) -> UnreachableError | None:
