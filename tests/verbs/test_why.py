@@ -7,11 +7,10 @@ import pytest
 from tests.laptop import Laptop
 from tests.user import User
 from tests.why.test_failed import RUN
-from yurt.backends.slurm.states import LIMITED, REASONS
 from yurt.lab import Lab
 from yurt.model.run import Status
 from yurt.testing.waiting import eventually
-from yurt.why.pending import advice, pending
+from yurt.why.pending import pending
 
 
 def test_a_failed_run(user: User) -> None:
@@ -83,11 +82,6 @@ def test_advice_is_given_once() -> None:
     held = Status(state="held", reason="held; release it with `yurt release`", native="PENDING (JobHeldUser)")
     made = pending(RUN, held, None, 0)
     assert (made.sentence, made.advice) == ("held", f"release it with `yurt release {RUN.id}`")
-
-
-def test_every_reason_that_has_words_has_advice() -> None:
-    without = [name for name in [*REASONS, *(prefix for prefix, _ in LIMITED)] if not advice(name)]
-    assert without == ["Cleaning"]  # it lasts a moment
 
 
 @pytest.mark.lab

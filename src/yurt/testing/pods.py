@@ -49,6 +49,7 @@ from yurt.model.run import Plan, Resources, RunRef
 from yurt.model.secrets import Shares
 from yurt.model.state import CANCELLED, Ending, Observation
 from yurt.model.storage import StorageReport, TierPlace, TierUse
+from yurt.model.waiting import EndedJob, WaitingJob
 from yurt.testing import pod_growth
 from yurt.testing.pod import NODE, Pod
 from yurt.testing.pod_claims import PodClaims
@@ -109,6 +110,14 @@ class Pods:
     def look(self, accounts: Sequence[Account]) -> Live:
         del accounts
         return Live(at=time.time(), host=NODE)
+
+    def look_at(self, job: str, accounts: Sequence[Account]) -> tuple[Live, WaitingJob | None]:
+        del job
+        return self.look(accounts), None
+
+    def look_back(self, job: str, node: str) -> EndedJob:
+        del job, node
+        return EndedJob()
 
     # Runs
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from yurt.backends.slurm.exec import SlurmExec
     from yurt.model.facts import Account
     from yurt.model.live import Live, LiveNode
+    from yurt.model.waiting import EndedJob, WaitingJob
 
 UPDATE = 'timeout 60 scontrol update "jobid=$1" "$2"'
 """Changes a job."""
@@ -176,6 +177,25 @@ class SlurmBackend(ShellBackend):
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
         return live.read(mark, answer.text, accounts, now=time.time())
+
+    def look_at(self, job: str, accounts: Sequence[Account]) -> tuple[Live, WaitingJob | None]:
+        from yurt.backends.slurm import live, probe, waiting
+
+        mark = probe.new_mark()
+        answer = self.host.run(live.script(), mark, job, timeout=90)
+        if answer.code:
+            raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
+        return live.read(mark, answer.text, accounts, now=time.time()), waiting.read(mark, answer.text, job)
+
+    def look_back(self, job: str, node: str) -> EndedJob:
+        from yurt.backends import scripts
+        from yurt.backends.slurm import probe, waiting
+
+        mark = probe.new_mark()
+        answer = self.host.run(scripts.text("ended.sh", "slurm"), mark, job, node, timeout=60)
+        if answer.code:
+            raise self._unfinished(answer) or refusal(self.host.name, "cannot query the job", answer.errors)
+        return waiting.read_ended(mark, answer.text)
 
     def failure(self, answer: Answer) -> YurtError:
         return self._unfinished(answer) or super().failure(answer)
