@@ -11,7 +11,6 @@ from yurt.cli.listing import Drawn
 from yurt.model.addresses import without_password
 from yurt.model.run import FINAL
 
-
 CAUSES = 3
 """Causes of failed tasks that are printed for a sweep; `yurt why` prints all."""
 

@@ -7,6 +7,8 @@ import re
 
 def contains(expression: str, node: str) -> bool:
     """Return whether a list of nodes has this one. An expression of another form contains nothing."""
+    if expression.count("[") != expression.count("]"):
+        return False
     return any(_matches(part, node) for part in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", expression))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Sequence
 from functools import cache
@@ -23,6 +24,10 @@ MOST = 8
 
 ABOUT_NODES = ("ReqNodeNotAvail", "NodeDown", "Resources", "BadConstraints", "PartitionConfig", "PartitionDown")
 """Reasons that nodes that are down or drained can explain."""
+
+
+PER_JOB = re.compile(r"Per(?:Job|Node)(?:Limit)?$")
+"""The end of the names of limits that a job alone exceeds."""
 
 
 class Awaited(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +127,10 @@ LOCAL_ADVICE = "it starts when runs before it have finished: `yurt cluster local
 def advice(native: str) -> str:
     """Return what to do about a reason of Slurm: that of the longest name with which it begins."""
     plain = native.split(",", maxsplit=1)[0].strip("()")
-    return next((text for name, text in _advice() if plain.startswith(name)), "")
+    found = next((name for name in _advice() if plain.startswith(name)), "")
+    if PER_JOB.search(plain) and not PER_JOB.search(found) and "Wall" not in found:
+        found = "PerJob"
+    return _advice().get(found, "")
 
 
 def _native(run: Run, status: Status, job: LiveJob | None, details: WaitingJob | None) -> str:
@@ -141,9 +149,10 @@ def _without(reason: str, known: str) -> str:
 
 
 @cache
-def _advice() -> list[tuple[str, str]]:
+def _advice() -> dict[str, str]:
+    """Return the advice by name, the longest name first."""
     text = (Path(__file__).parent / "pending.toml").read_text(encoding="utf-8")
-    return sorted(tomllib.loads(text)["advice"].items(), key=lambda each: -len(each[0]))
+    return dict(sorted(tomllib.loads(text)["advice"].items(), key=lambda each: -len(each[0])))
 
 
 def _reason(native: str) -> str:

@@ -104,6 +104,8 @@ REASONS = {
     "PowerReserved": "the power that it needs is reserved",
     "MaxPoweredUpNodes": "as many nodes are powered up as the site allows",
     "MpiPortsBusy": "the ports for MPI on its nodes are in use",
+    "BlockFreeAction": "its nodes are being freed",
+    "BlockMaxError": "its nodes failed too often",
     "FedJobLock": "another cluster of the federation may start it",
     "AccountingPolicy": "a limit of your account or QOS prevents its start",
     "AssociationJobLimit": "your account has reached its job limit",
