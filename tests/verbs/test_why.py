@@ -205,6 +205,24 @@ def test_a_drained_node_and_a_short_partition(laptop: Laptop, lab: Lab) -> None:
         root(lab, "beta", "scontrol update nodename=n2 state=resume")
 
 
+@pytest.mark.lab
+def test_what_the_site_says_about_a_failed_run(laptop: Laptop, lab: Lab) -> None:
+    run = laptop.run("alpha", "--hold", "--nodelist", "n2", "sh", "-c", "kill -9 $$")["run"]["id"]
+    try:
+        job = laptop.quick("show", run, "--json").json["data"]["status"]["job"]
+        root(lab, "alpha", f"scontrol update jobid={job} admincomment='see ticket 42'")
+        laptop.quick("release", run)
+        assert laptop("wait", run).code == 1
+        root(lab, "alpha", "scontrol update nodename=n2 state=drain reason='bad DIMM'")
+        eventually(lambda: "admin: see ticket 42\n" in laptop.quick("why", run).out)
+        found = laptop.quick("why", run).out
+        assert "cause: something killed the program (SIGKILL)" in found
+        assert re.search("node:  n2 is drained since .*: bad DIMM\n", found), found
+    finally:
+        laptop.quick("cancel", run)
+        root(lab, "alpha", "scontrol update nodename=n2 state=resume")
+
+
 def root(lab: Lab, cluster: str, command: str) -> None:
     """Run a command of Slurm as an administrator."""
     subprocess.run(inside(lab.cluster(cluster).pid("ctl"), ["sh", "-c", command]), check=True, capture_output=True)

@@ -101,6 +101,12 @@ def test_the_last_error_counts() -> None:
     assert cause.traceback == trace.strip()
 
 
+def test_a_brief_search_reads_only_the_end() -> None:
+    err = "CUDA out of memory\n" + "epoch\n" * 100
+    assert explained(failed(), err).name == "gpu-out-of-memory"
+    assert explained(failed(), err, brief=True).name == "exit-code"
+
+
 def test_progress_bars_and_chained_tracebacks() -> None:
     err = " 10%|#  \r 20%|## \r 99%|###### \nTraceback (most recent call last):\n  a\nKeyError: 1\n\nDuring handling\n"
     err += "\nTraceback (most recent call last):\n  b\nmypkg.errors.DataError: broken\nlast words\n"

@@ -40,6 +40,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The end of its standard output."""
     err: str = ""
     """The end of its standard error."""
+    brief: bool = False
+    """Whether only the ends of the logs are searched: that is quick, and nearly always enough."""
     site: EndedJob = EndedJob()
     """What its site says about its job and its node."""
 
@@ -75,7 +77,7 @@ def cause_of(evidence: Evidence, rules: Sequence[Rule]) -> Cause:
     tried = [each for each in rules if each.applies(status.state, status.exit_code, status.signal)]
     logs = [_lines(evidence.err), _lines(evidence.out)]
     ends = [each[-LAST:] for each in logs]
-    for lines in ([*ends[0], *ends[1]], [*logs[0], *logs[1]]):
+    for lines in ([*ends[0], *ends[1]], [] if evidence.brief else [*logs[0], *logs[1]]):
         for rule in tried:
             if rule.match and (found := rule.find(lines)) is not None:
                 groups, line = found

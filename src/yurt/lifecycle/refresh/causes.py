@@ -36,8 +36,13 @@ def all_rules() -> Sequence[Rule]:
     return [*own(paths.config_home()), *known()]
 
 
-def explained(entry: Entry, kept: Mirrored | None, rules: Sequence[Rule], site: EndedJob = NOTHING) -> Cause:
-    """Return the cause of a run that has not completed. `kept`: its saved logs; `site`: what its site says about it."""
+def explained(
+    entry: Entry, kept: Mirrored | None, rules: Sequence[Rule], site: EndedJob = NOTHING, *, brief: bool = False
+) -> Cause:
+    """Return the cause of a run that has not completed.
+
+    `kept`: its saved logs; `site`: what its site says about it; `brief`: search only the ends of the logs.
+    """
     out, err = ("", "") if kept is None else (kept.out.decode(errors="replace"), kept.err.decode(errors="replace"))
     ending = read_ending(kept.ending) if kept is not None else None
     run, status = entry.run, entry.status
@@ -47,7 +52,7 @@ def explained(entry: Entry, kept: Mirrored | None, rules: Sequence[Rule], site: 
         return Cause(name="outputs-not-copied", sentence=lost, advice=_LOST.replace("RUN", run.id))
     if not status.attempts and status.reason and status.state != "cancelled":  # it never started
         return Cause(name="rejected", sentence=status.reason)
-    cause = cause_of(Evidence(run=run, status=status, out=out, err=err, site=site), rules)
+    cause = cause_of(Evidence(run=run, status=status, out=out, err=err, site=site, brief=brief), rules)
     lost = lost_outputs(run, status)
     return msgspec.structs.replace(cause, sentence=f"{cause.sentence}; {lost}") if lost not in cause.sentence else cause
 
@@ -63,10 +68,10 @@ def record(store: Store, entries: Iterable[Entry]) -> None:
             break
         kept = store.kept(entry.run.id)
         try:
-            cause = explained(entry, kept, rules)
+            cause = explained(entry, kept, rules, brief=True)
         except YurtError:  # a rule of the user is too slow
             rules = known()
-            cause = explained(entry, kept, rules)
+            cause = explained(entry, kept, rules, brief=True)
         if words := cause.short(entry.status.reason):
             found[entry.run.id] = words
     if found:
