@@ -71,7 +71,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """When its site deletes its results, at the earliest, if that is within 14 days, or was, and this machine has no
     record of a copy."""
     cause: Cause | None = None
-    """Why it failed, as `yurt why` says; null if it did not, or if its logs are not on this machine."""
+    """Why it failed, as `yurt why` says, from what this machine has saved of it; null if it did not fail."""
     pending: Pending | None = None
     """What it waits for, as far as this machine knows; `yurt why` also queries the site."""
     site_copy: LastingCopy | None = None
@@ -268,7 +268,8 @@ def _pending(store: Store, entry: Entry) -> Pending | None:
         return None
     from yurt.verbs.awaited import awaited
 
-    return pending.pending(entry.run, entry.status, None, time.time(), after=awaited(store, entry.run))
+    found = pending.pending(entry.run, entry.status, None, 0, after=awaited(store, entry.run))
+    return msgspec.structs.replace(found, waited=None)  # it would differ between machines
 
 
 def _site_copy(store: Store, run: str) -> LastingCopy | None:
