@@ -55,6 +55,24 @@ SESSIONS = {
             "yurt run --context best --cpus 4 --time 12h train.py -- --lr 0.1",
         ),
     ),
+    "why-pending": (
+        "digits",
+        (
+            "yurt run --context alpha --nodelist n1 --cpus 8 --time 20m --name first sleep 40",
+            "yurt run --context alpha --nodelist n1 --cpus 8 --time 10m --name second true",
+            "sleep 4",
+            "yurt why second",
+        ),
+    ),
+    "why-failed": (
+        "digits",
+        (
+            "yurt run --context alpha --name typo --mem 500M python3 -c 'import nunpy'",
+            "yurt wait typo --timeout 1m",
+            "yurt ps --limit 1",
+            "yurt why typo",
+        ),
+    ),
     "doctor": (
         "digits",
         (
@@ -118,7 +136,7 @@ def shown(command: str, folder: Path, environment: dict[str, str]) -> str:
         timeout=120,
         withexitstatus=True,
     )
-    if code and not command.startswith("yurt doctor"):  # its exit code is 1 if there is a fault
+    if code and not command.startswith(("yurt doctor", "yurt wait")):  # 1 if there is a fault, or if a run failed
         sys.exit(f"picture: {command}: {output}")
     lines = [line.rpartition("\033[2K")[2] for line in str(output).replace("\r", "").split("\n")]
     kept = (line for line in lines if "\033[?25" not in line and not PROGRESS.search(COLOUR.sub("", line)))

@@ -86,7 +86,13 @@ def test_nodes_of_several_versions(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert short.nodes.states == {"drained": 1}
     assert (
-        NodeTrouble(node="n3", state="drained", reason="disk|full State=IDLE \x1b]0;owned\x07", since=1794864000)
+        NodeTrouble(
+            node="n3",
+            state="drained",
+            reason="disk|full State=IDLE \x1b]0;owned\x07",
+            since=1794864000,
+            partitions=["main", "short"],
+        )
         in found.troubles
     )
 

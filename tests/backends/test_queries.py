@@ -244,8 +244,8 @@ def test_states_and_reasons() -> None:
     assert states.live("WHATEVER", "") == "unknown" and states.ended("WHATEVER") is None
     assert states.live("", "") == "unknown" and states.ended("") is None
     assert states.live("SUSPENDED", "None") == "running" and states.live("COMPLETED", "None") is None
-    assert states.describe("PENDING", "QOSMaxJobsPerUserLimit") == "you have reached the job limit of the QOS"
-    assert states.describe("PENDING", "AssocGrpMemLimit") == "your account has reached a limit"
+    assert states.describe("PENDING", "QOSMaxJobsPerUserLimit") == "you have reached a limit of its QOS: running jobs"
+    assert states.describe("PENDING", "AssocGrpMemLimit") == "your account has reached its limit: memory"
     assert states.describe("PENDING", "Whatever") == "Slurm reports Whatever"
     assert not set(states.LIVE) & set(states.ENDED)
 

@@ -116,7 +116,7 @@ def test_a_failed_sweep_says_why(typed: Type) -> None:
     assert re.search("^state +failed: exit code 7$", shown, re.MULTILINE)
     *_head, title, first, _second, third = shown.splitlines()
     assert title.split() == ["task", "state", "took", "exit", "reason", "n"]
-    assert "7  exit code 7 " in first and "killed by signal 9 (KILL)" in third
+    assert "7  exit code 7 " in first and "something killed the program (SIGKILL)" in third
     assert typed("wait", f"{sweep}.0").err.endswith(": exit code 7\n")
 
 

@@ -124,7 +124,8 @@ def test_json(user: User, sweep: str) -> None:
     data: dict[str, Any] = found["data"]
     assert found["kind"] == "sweep-shown"
     known = {"run", "status", "task_states", "retried_as", "rows", "packages", "candidates", "tracked", "deleted_at"}
-    assert set(data) == known
+    assert set(data) == {*known, "failures"}
+    assert data["failures"] == [{"why": "exit code 4", "count": 1, "tasks": "1"}]
     assert data["run"]["id"] == sweep and data["task_states"] == {"completed": 5, "failed": 1}
     assert data["status"]["state"] == "failed" and data["status"]["started"] <= data["status"]["ended"]
     assert [(row["id"], row["params"], row["metrics"]) for row in data["rows"]][1:] == [

@@ -54,6 +54,7 @@ def test_an_index_of_version_8(tmp_path: Path) -> None:
             "result_bytes": None,
             "result_files": None,
             "usage": None,
+            "cause": "",
         }
         assert {older.STATUS.get(key, key): each for key, each in status.items()} | new == msgspec.to_builtins(now)
     assert store.outbox("local") == []

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import subprocess
+
 import pytest
 
 from tests.laptop import Laptop
 from tests.user import User
 from tests.why.test_failed import RUN
-from yurt.backends.slurm.states import LIMITED, REASONS
 from yurt.lab import Lab
+from yurt.lab.cluster import inside
 from yurt.model.run import Status
 from yurt.testing.waiting import eventually
-from yurt.why.pending import advice, pending
+from yurt.why.pending import pending
 
 
 def test_a_failed_run(user: User) -> None:
@@ -51,6 +55,66 @@ def test_a_sweep(user: User) -> None:
     assert "task 2" not in user.quick("why", "@last-sweep.2").out
 
 
+def test_the_same_words_in_show_and_ps(user: User) -> None:
+    cause = "Python package or module 'nonesuch' is not installed in its environment"
+    waited = user.quick("run", "--wait", "--name", "first", "python3", "-c", "import nonesuch")
+    assert cause in waited.err
+    row = user.quick("ps", "--json").json["data"][0]
+    assert (row["reason"], row["exit_code"]) == (cause, 1)
+    shown = user.quick("show", "first", "--cached")
+    assert re.search(f"cause +{cause}", shown.out)
+    assert "help" in shown.out and "add it to the dependencies of the project" in shown.out
+    data = user.quick("show", "first", "--json").json["data"]
+    assert (data["cause"]["name"], data["pending"]) == ("module-not-found", None)
+    assert data["status"]["reason"] == "exit code 1"  # what all machines agree on
+
+
+def test_own_rules_in_ps(user: User) -> None:
+    rules = user.home / "config" / "why.toml"
+    rules.parent.mkdir(exist_ok=True)
+    rules.write_text("[[rule]]\nname = 'licence'\nmatch = 'no licence'\ncause = 'no licence is free'\n")
+    user.quick("run", "--wait", "sh", "-c", "echo no licence >&2; exit 1")
+    assert user.quick("ps", "--json").json["data"][0]["reason"] == "no licence is free"
+    rules.write_text("[[rule\n")  # no other verb fails because of it
+    assert user.quick("run", "--wait", "sh", "-c", "echo no licence >&2; exit 1").code == 1
+    assert user.quick("ps", "--json").json["data"][0]["reason"] == "exit code 1"
+    assert user.quick("show", "-").code == 0 and user.quick("why", "-").code == 2
+
+
+def test_a_sweep_in_show_and_ps(user: User) -> None:
+    script = "case $YURT_PARAM_N in 1) exit 3 ;; 2) exit 0 ;; *) python3 -c 'import nonesuch' ;; esac"
+    user.quick("run", "--wait", "--grid", "n=0..3", "sh", "-c", script)
+    failures = user.quick("show", "@last-sweep", "--json").json["data"]["failures"]
+    cause = "Python package or module 'nonesuch' is not installed in its environment"
+    assert [(each["why"], each["tasks"]) for each in failures] == [(cause, "0,3"), ("exit code 3", "1")]
+    assert f"2 tasks (0,3): {cause}" in user.quick("show", "@last-sweep").out
+    assert user.quick("ps", "--json").json["data"][0]["reason"] == cause
+
+
+def test_a_run_that_waits_for_another(user: User) -> None:
+    first = user.quick("run", "--json", "sleep", "100").json["data"]["run"]["id"]
+    second = user.quick("run", "--json", "--after", first, "true").json["data"]["run"]["id"]
+    try:
+        found = user.quick("why", second)
+        assert "cause: waiting for an earlier run to finish\n" in found.out and "Slurm" not in found.out
+        assert f"after: run {first} is running; this one follows when it has completed" in found.out
+        data = user.quick("show", second, "--json").json["data"]
+        assert [(each["run"], each["state"]) for each in data["pending"]["after"]] == [(first, "running")]
+        assert f"waits for     run {first} (running)" in user.quick("show", second).out
+    finally:
+        user.quick("cancel", first, second)
+
+
+def test_the_command_to_type_works(user: User) -> None:
+    user.quick("run", "--wait", "--mem", "100M", "sh", "-c", "echo MemoryError >&2; exit 1")
+    line = next(line for line in user.quick("why", "-").out.splitlines() if line.startswith("type:"))
+    words = shlex.split(line.removeprefix("type:  yurt "))
+    assert words[0] == "retry" and words[2:] == ["--mem", "200M"]
+    again = user.quick(*words, "--json").json["data"]
+    user.quick("wait", "-")
+    assert user.quick("show", "-", "--json").json["data"]["run"]["resources"]["memory_mb"] == 200, again
+
+
 def test_nothing_wrong(user: User) -> None:
     user.quick("run", "--wait", "true")
     assert "nothing is wrong with it" in user.quick("why", "-").out
@@ -85,11 +149,6 @@ def test_advice_is_given_once() -> None:
     assert (made.sentence, made.advice) == ("held", f"release it with `yurt release {RUN.id}`")
 
 
-def test_every_reason_that_has_words_has_advice() -> None:
-    without = [name for name in [*REASONS, *(prefix for prefix, _ in LIMITED)] if not advice(name)]
-    assert without == ["Cleaning"]  # it lasts a moment
-
-
 @pytest.mark.lab
 def test_in_the_queue(laptop: Laptop) -> None:
     mine = laptop.run("alpha", "--hold", "true")["run"]["id"]
@@ -100,6 +159,73 @@ def test_in_the_queue(laptop: Laptop) -> None:
         assert f"help:  release it with `yurt release {mine}`" in found.out
     finally:
         laptop.quick("cancel", mine)
+
+
+@pytest.mark.lab
+def test_a_limit_of_a_qos_and_a_comment(laptop: Laptop, lab: Lab) -> None:
+    """alpha has accounting. Only the first of two jobs may run at a time."""
+    root(lab, "alpha", "sacctmgr -i modify qos few set MaxJobsPerUser=1")
+    runs: list[str] = []
+    try:
+        runs += [laptop.run("alpha", "--qos", "few", "--time", "5m", "sleep", "200")["run"]["id"]]
+        runs += [laptop.run("alpha", "--qos", "few", "--time", "5m", "sleep", "200")["run"]["id"]]
+
+        def limited() -> bool:
+            found = laptop.quick("why", runs[1], "--json").json["data"]["pending"]
+            return bool(found) and found["native"] == "QOSMaxJobsPerUserLimit" and bool(found["limits"])
+
+        eventually(limited)
+        job = laptop.quick("show", runs[1], "--json").json["data"]["status"]["job"]
+        root(lab, "alpha", f"scontrol update jobid={job} admincomment='use QOS normal'")
+        found = laptop.quick("why", runs[1]).out
+        assert "limit: QOS few: at most 1 running job for each user; you have 1 running\n" in found
+        assert "admin: use QOS normal\n" in found and "CPUs" in found
+    finally:
+        laptop.quick("cancel", *runs)
+        root(lab, "alpha", "sacctmgr -i modify qos few set MaxJobsPerUser=-1")
+
+
+@pytest.mark.lab
+def test_a_drained_node_and_a_short_partition(laptop: Laptop, lab: Lab) -> None:
+    """beta has no accounting, and accepts jobs that exceed the limits of their partition."""
+    root(lab, "beta", "scontrol update nodename=n2 state=drain reason='bad DIMM'")
+    runs: list[str] = []
+    try:
+        runs += [laptop.run("beta", "--nodelist", "n2", "true")["run"]["id"]]
+        runs += [laptop.run("beta", "--hold", "--time", "30m", "true")["run"]["id"]]
+        job = laptop.quick("show", runs[1], "--json").json["data"]["status"]["job"]
+        root(lab, "beta", f"scontrol update jobid={job} partition=short")
+        laptop.quick("release", runs[1])
+        eventually(lambda: "n2 is drained since" in laptop.quick("why", runs[0]).out)
+        assert ": bad DIMM\n" in laptop.quick("why", runs[0]).out
+        words = "limit: partition short allows 2 min; this run asks for 30 min\n"
+        eventually(lambda: words in laptop.quick("why", runs[1]).out)
+    finally:
+        laptop.quick("cancel", *runs)
+        root(lab, "beta", "scontrol update nodename=n2 state=resume")
+
+
+@pytest.mark.lab
+def test_what_the_site_says_about_a_failed_run(laptop: Laptop, lab: Lab) -> None:
+    run = laptop.run("alpha", "--hold", "--nodelist", "n2", "sh", "-c", "kill -9 $$")["run"]["id"]
+    try:
+        job = laptop.quick("show", run, "--json").json["data"]["status"]["job"]
+        root(lab, "alpha", f"scontrol update jobid={job} admincomment='see ticket 42'")
+        laptop.quick("release", run)
+        assert laptop("wait", run).code == 1
+        root(lab, "alpha", "scontrol update nodename=n2 state=drain reason='bad DIMM'")
+        eventually(lambda: "admin: see ticket 42\n" in laptop.quick("why", run).out)
+        found = laptop.quick("why", run).out
+        assert "cause: something killed the program (SIGKILL)" in found
+        assert re.search("node:  n2 is drained since .*: bad DIMM\n", found), found
+    finally:
+        laptop.quick("cancel", run)
+        root(lab, "alpha", "scontrol update nodename=n2 state=resume")
+
+
+def root(lab: Lab, cluster: str, command: str) -> None:
+    """Run a command of Slurm as an administrator."""
+    subprocess.run(inside(lab.cluster(cluster).pid("ctl"), ["sh", "-c", command]), check=True, capture_output=True)
 
 
 @pytest.mark.lab

@@ -10,7 +10,10 @@ import msgspec
 import pytest
 
 from yurt.errors import UserError
+from yurt.model.live import NodeTrouble
 from yurt.model.run import Resources, Run, State, Status
+from yurt.model.usage import Usage
+from yurt.model.waiting import EndedJob
 from yurt.why import not_started
 from yurt.why.failed import Cause, Evidence, cause_of
 from yurt.why.rules import known, own
@@ -68,7 +71,7 @@ def test_recorded_messages(name: str, line: str) -> None:
     ("status", "name", "sentence", "retry"),
     [
         (Status(state="out_of_memory"), "out-of-memory", "more memory than its limit of 2 GB", "--mem 4G"),
-        (Status(state="timeout"), "time-limit", "reached its time limit of 90 min", "--time 180m"),
+        (Status(state="timeout"), "time-limit", "reached its time limit of 1 h 30 min", "--time 180m"),
         (Status(state="node_failed", node="n7"), "node-failed", "its node failed: n7", "--exclude-node n7"),
     ],
 )
@@ -76,7 +79,12 @@ def test_states(status: Status, name: str, sentence: str, retry: str) -> None:
     cause = explained(status, "Traceback (most recent call last):\nValueError: earlier\n")
     assert cause.name == name and sentence in cause.sentence
     assert cause.retry == f"yurt retry {RUN.id} {retry}"
-    assert "it used 2.3 GB" in explained(Status(state="out_of_memory"), used_mb=2355.2).sentence
+    measured = Status(state="out_of_memory", usage=Usage(memory_mb=2355))
+    assert "it used 2.3 GB" in explained(measured).sentence
+    assert "it used 1.5 GB" in explained(Status(state="out_of_memory"), site=EndedJob(used_mb=1536)).sentence
+    bad = NodeTrouble(node="n7", state="down", reason="Not responding")
+    failed_node = Status(state="node_failed", node="n7")
+    assert explained(failed_node, site=EndedJob(node=bad)).sentence == "its node failed: n7 (down: Not responding)"
 
 
 @pytest.mark.parametrize("state", ["cancelled", "lost"])
@@ -91,6 +99,12 @@ def test_the_last_error_counts() -> None:
     cause = explained(failed(), early + trace + "yurt: end\n")
     assert (cause.name, cause.line) == ("python-error", "KeyError: 'lr'")
     assert cause.traceback == trace.strip()
+
+
+def test_a_brief_search_reads_only_the_end() -> None:
+    err = "CUDA out of memory\n" + "epoch\n" * 100
+    assert explained(failed(), err).name == "gpu-out-of-memory"
+    assert explained(failed(), err, brief=True).name == "exit-code"
 
 
 def test_progress_bars_and_chained_tracebacks() -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from yurt.model.run import Placement, Plan, Resources, RunRef
     from yurt.model.secrets import Shares
     from yurt.model.storage import StorageReport, TierPlace, TierUse
+    from yurt.model.waiting import EndedJob, WaitingJob
     from yurt.model.where import Forecast, Question
     from yurt.model.workspace import Workspace
 
@@ -387,6 +388,15 @@ class Site(Protocol):
 
         If only the scheduler does not respond, `silent` of the result says so. UnreachableError: nothing responds.
         """
+
+    def look_at(self, job: str, accounts: Sequence[Account]) -> tuple[Live, WaitingJob | None]:
+        """Return the state of the site as `look` does, and a pending job, in one request.
+
+        None if the queue does not list the job as pending, or without a scheduler.
+        """
+
+    def look_back(self, job: str, node: str) -> EndedJob:
+        """Return what the site says about a job that has ended, and about its node, in one request."""
 
     def storage(self, places: Sequence[TierPlace], report: str = "", own: Sequence[str] = ()) -> StorageReport:
         """Return how full storage tiers are, in one request. `report`: a command of the site that prints more.

@@ -11,6 +11,9 @@ from yurt.cli.listing import Drawn
 from yurt.model.addresses import without_password
 from yurt.model.run import FINAL
 
+CAUSES = 3
+"""Causes of failed tasks that are printed for a sweep; `yurt why` prints all."""
+
 
 def head(found: Any, here: Any) -> list[tuple[str, str]]:
     """Return the first facts of a run or a sweep, as labels and texts."""
@@ -20,7 +23,8 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("task of", run.sweep),
         ("name", run.name),
         ("state", render.with_reason(status.state, status.reason)),
-        ("hint", memory_hint(run, status.state, found.task_states if run.tasks else {})),
+        *_explanation(found),
+        ("hint", "" if _has_help(found) else memory_hint(run, status.state, found.task_states if run.tasks else {})),
         ("native state", status.native),
         ("command", _command(run)),
         ("context", run.context if not found.candidates or _decided(found) else _contexts(found.candidates)),
@@ -45,6 +49,29 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("secrets", ", ".join(run.secrets)),
         ("created", f"{render.moment(run.created)} by {run.user} on {run.host} with yurt {run.yurt_version}"),
     ]
+
+
+def _has_help(found: Any) -> bool:
+    cause = getattr(found, "cause", None)
+    return cause is not None and bool(cause.retry)
+
+
+def _explanation(found: Any) -> list[tuple[str, str]]:
+    """Return why a run failed or waits, in the words of `yurt why`; of a sweep, its failed tasks by cause."""
+    if found.run.tasks:
+        return [
+            ("failed", f"{render.count(each.count, 'task')} ({each.tasks}): {each.why}")
+            for each in found.failures[:CAUSES]
+        ]
+    if found.cause is not None:
+        cause = found.cause
+        return [("cause", cause.sentence), ("log", cause.line), ("help", cause.advice), ("type", cause.retry)]
+    if found.pending is None:
+        return []
+    after = [
+        ("waits for", f"run {each.run}" + (f" ({each.state})" if each.state else "")) for each in found.pending.after
+    ]
+    return [*after, ("help", found.pending.advice)]
 
 
 def stage_lines(run: Any) -> list[str]:

@@ -64,7 +64,7 @@ def _end_line(run: Any, status: Any) -> str:
     from yurt.model import tally
 
     took = f" after {render.span(status.ended - status.started)}" if status.ended and status.started else ""
-    reason = render.new_reason(status.state, status.reason)
+    reason = render.new_reason(status.state, status.why)
     if run.tasks and status.state == "failed" and status.task_states:
         reason = ": ".join(each for each in (tally.words(status.task_states), reason) if each)
     return f"{run.id} {render.with_reason(f'{status.state}{took}', reason)}"
@@ -101,7 +101,7 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
         for name, places in folded([entry.run.id for entry in entries]).items():
             if len(places) > 1:
                 tasks = [entries[at].status for at in places]
-                reason = main_reason((task.state, task.reason) for task in tasks)
+                reason = main_reason((task.state, task.why) for task in tasks)
                 why = f": {render.escaped(reason)}" if reason else ""
                 print(f"{name}: {len(places)} tasks, {counted(task.state for task in tasks)}{why}", file=sys.stderr)
                 continue

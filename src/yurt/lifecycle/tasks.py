@@ -14,9 +14,21 @@ from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.race import RaceCandidate
 from yurt.model.run import FINAL, Run, Status
 from yurt.model.sweep_table import Column, TaskRow
+from yurt.model.tally import BAD
 from yurt.model.verdict import Verdict, verdict_of
 from yurt.store import Entry, Store
 from yurt.store.tracked import Tracked
+
+
+class FailureCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Failed tasks of a sweep with the same cause."""
+
+    why: str
+    """The cause in the words of `yurt why`, or the reason."""
+    count: int
+    """How many tasks."""
+    tasks: str
+    """Their numbers, as ranges."""
 
 
 class SweepShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +43,8 @@ class SweepShown(msgspec.Struct, frozen=True, kw_only=True):
     """Runs created from it by `retry`."""
     rows: list[TaskRow]
     """The requested tasks, in the requested order."""
+    failures: list[FailureCount] = []
+    """Its failed tasks by cause, the most frequent first; `yurt why` shows an example of each."""
     packages: dict[str, str] = {}
     """The versions of the packages of the environment that yurt built for it, by name."""
     candidates: list[RaceCandidate] = []
@@ -71,11 +85,22 @@ def shown(
         task_states=entry.status.task_states or {entry.status.state: entry.run.tasks},
         retried_as=store.retries(entry.run.id),
         rows=list(rows),
+        failures=failures(every),
         packages=packages,
         candidates=list(candidates),
         tracked=store.tracked(entry.run.id),
         deleted_at=deleted_at,
     )
+
+
+def failures(every: Sequence[TaskRow]) -> list[FailureCount]:
+    """Return the failed tasks by cause, the most frequent first."""
+    found: dict[str, list[int]] = {}
+    for row in every:
+        if row.state in BAD:
+            found.setdefault(row.reason or row.state, []).append(row.task)
+    counts = [FailureCount(why=why, count=len(numbers), tasks=tasks.ranges(numbers)) for why, numbers in found.items()]
+    return sorted(counts, key=lambda each: -each.count)
 
 
 def task_rows(store: Store, entry: Entry, *, watch: Watch = unwatched) -> list[TaskRow]:
@@ -92,7 +117,7 @@ def task_rows(store: Store, entry: Entry, *, watch: Watch = unwatched) -> list[T
             id=name,
             task=number,
             state=status.state,
-            reason=status.reason,
+            reason=status.why,
             started=status.started,
             ended=status.ended,
             seconds=status.seconds,

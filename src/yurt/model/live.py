@@ -97,6 +97,8 @@ class NodeTrouble(msgspec.Struct, frozen=True, kw_only=True):
     """The administrator's or Slurm's reason."""
     since: float | None = None
     """When the reason was set."""
+    partitions: list[str] = []
+    """Its partitions."""
 
 
 class LiveJob(msgspec.Struct, frozen=True, kw_only=True):

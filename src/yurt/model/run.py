@@ -244,6 +244,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Number of files in them."""
     usage: Usage | None = None
     """What it used of its resources; null if that is unknown."""
+    cause: str = ""
+    """Why it failed, in the words of `yurt why`, if they say more than `reason`. Each machine finds it in the logs."""
     start: int = 1
     """The number of the next start, if one is pending."""
     retries: int = 0
@@ -280,6 +282,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def final(self) -> bool:
         return self.state in FINAL
+
+    @property
+    def why(self) -> str:
+        """The cause of a failure if it is known, else the reason: what tables show."""
+        failed = self.state in FINAL and self.state not in ("completed", "cancelled")
+        return self.cause if failed and self.cause else self.reason
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):

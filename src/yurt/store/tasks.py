@@ -217,15 +217,30 @@ class Tasks:
         ended = (whole.ended or self._last_end(sweep)) if state in FINAL else None
         built = whole.reason.startswith(BUILDING) and state not in ("waiting", "held", "queued")
         reason = "" if built or (whole.state in FINAL and state not in FINAL) else whole.reason
+        cause = ""
         if state == "failed" and unsubmitted <= 0:
-            reason = self._main_reason(sweep) or reason
+            main, cause = self._main_reasons(sweep)
+            reason = main or reason
         return msgspec.structs.replace(
-            whole, task_states=tally, state=state, reason=reason, started=min(starts, default=None), ended=ended
+            whole,
+            task_states=tally,
+            state=state,
+            reason=reason,
+            cause=cause,
+            started=min(starts, default=None),
+            ended=ended,
         )
 
-    def _main_reason(self, sweep: str) -> str:
-        query = "SELECT state, json_extract(CAST(status AS TEXT), '$.reason') FROM tasks WHERE sweep = ? AND final"
-        return main_reason(self._db.execute(query, (sweep,)))
+    def _main_reasons(self, sweep: str) -> tuple[str, str]:
+        """Return the most frequent reason of failed tasks, and their most frequent cause if that says more."""
+        query = (
+            "SELECT state, json_extract(CAST(status AS TEXT), '$.reason', '$.cause')"
+            " FROM tasks WHERE sweep = ? AND final"
+        )
+        rows = [(state, *msgspec.json.decode(each)) for state, each in self._db.execute(query, (sweep,))]
+        reason = main_reason((state, reason) for state, reason, _cause in rows)
+        cause = main_reason((state, cause or reason) for state, reason, cause in rows)
+        return reason, "" if cause == reason else cause
 
     def _last_end(self, sweep: str) -> float | None:
         query = "SELECT max(json_extract(CAST(status AS TEXT), '$.ended')) FROM tasks WHERE sweep = ?"

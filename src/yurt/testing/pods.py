@@ -49,6 +49,7 @@ from yurt.model.run import Plan, Resources, RunRef
 from yurt.model.secrets import Shares
 from yurt.model.state import CANCELLED, Ending, Observation
 from yurt.model.storage import StorageReport, TierPlace, TierUse
+from yurt.model.waiting import EndedJob, WaitingJob
 from yurt.model.where import Answer, Forecast, Question
 from yurt.testing import pod_growth
 from yurt.testing.pod import NODE, Pod
@@ -114,6 +115,14 @@ class Pods:
     def forecast(self, accounts: Sequence[Account], question: Question) -> Forecast:
         answers = [Answer(ask=ask, seconds=0.0) for ask in question.asks if not ask.shaped]
         return Forecast(live=self.look(accounts), answers=answers)
+
+    def look_at(self, job: str, accounts: Sequence[Account]) -> tuple[Live, WaitingJob | None]:
+        del job
+        return self.look(accounts), None
+
+    def look_back(self, job: str, node: str) -> EndedJob:
+        del job, node
+        return EndedJob()
 
     # Runs
 

@@ -175,7 +175,7 @@ def _row(store: Store, entry: Entry, refreshed: dict[str, float | None], deleted
         context=run.context,
         project=run.project,
         state=status.state,
-        reason=status.reason,
+        reason=status.why,
         native=status.native,
         job=status.job,
         node=status.node,

@@ -24,10 +24,13 @@ from yurt.store import Entry, Mirrored, Store
 from yurt.store.tracked import Tracked
 from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
+from yurt.why.failed import Cause
+from yurt.why.pending import Pending
 
 if TYPE_CHECKING:
     from yurt.lifecycle.tasks import Plotted, SweepShown
     from yurt.model.sweep_table import Column, TaskRow
+    from yurt.why.rules import Rule
 
 PATIENCE = 6.0
 """Seconds to wait for a site that is only queried for what is left of a run folder."""
@@ -67,6 +70,10 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     deleted_at: float | None = None
     """When its site deletes its results, at the earliest, if that is within 14 days, or was, and this machine has no
     record of a copy."""
+    cause: Cause | None = None
+    """Why it failed, as `yurt why` says, from what this machine has saved of it; null if it did not fail."""
+    pending: Pending | None = None
+    """What it waits for, as far as this machine knows; `yurt why` also queries the site."""
     site_copy: LastingCopy | None = None
     """The copy that `yurt storage keep` made on a lasting tier, according to this machine."""
 
@@ -224,9 +231,45 @@ def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> S
         tracked=store.tracked(entry.run.sweep or run),
         deleted_at=None if parts is not None and not parts.there else _deleted_at(store, entry),
         site_copy=_site_copy(store, run) if final else None,
+        cause=_cause(store, entry, kept),
+        pending=_pending(store, entry),
     )
     here = _here(store, entry, folder_seen_at=seen_at, kept=kept)
     return ShownRun(kind="run-shown", data=shown, warnings=warnings, here=here)
+
+
+def _cause(store: Store, entry: Entry, kept: Mirrored | None) -> Cause | None:
+    """Return why a run failed, from what this machine has saved, and record it for tables."""
+    if not entry.status.final or entry.status.state in ("completed", "cancelled"):
+        return None
+    from yurt.lifecycle.refresh import causes
+
+    if not entry.status.cause:
+        causes.record(store, [entry])
+    return causes.explained(entry, kept, _rules())
+
+
+def _rules() -> Sequence[Rule]:
+    """Return all rules; without the user's if those are not valid, which is an error only of `yurt why`."""
+    from yurt.lifecycle.refresh import causes
+    from yurt.why.rules import known
+
+    try:
+        return causes.all_rules()
+    except YurtError:
+        return known()
+
+
+def _pending(store: Store, entry: Entry) -> Pending | None:
+    """Return what a run waits for, without a query."""
+    from yurt.why import pending
+
+    if entry.status.state not in pending.STATES:
+        return None
+    from yurt.verbs.awaited import awaited
+
+    found = pending.pending(entry.run, entry.status, None, 0, after=awaited(store, entry.run))
+    return msgspec.structs.replace(found, waited=None)  # it would differ between machines
 
 
 def _site_copy(store: Store, run: str) -> LastingCopy | None:

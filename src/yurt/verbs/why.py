@@ -7,29 +7,32 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from yurt.config import contexts, paths
+from yurt.config import contexts
 from yurt.errors import YurtError
-from yurt.lifecycle.refresh import archive
+from yurt.lifecycle.refresh import archive, causes
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import name_warnings, which
+from yurt.model.live import NodeTrouble
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.model.run import FINAL
-from yurt.model.stage import lost_outputs
-from yurt.model.state import LOST_OUTPUTS, read_ending
+from yurt.model.race import RaceCandidate
+from yurt.model.run import Status
+from yurt.model.waiting import EndedJob
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Entry, Store
+from yurt.verbs.awaited import awaited
 from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
-from yurt.why import not_started
-from yurt.why.failed import Cause, Evidence, cause_of
-from yurt.why.pending import Pending, pending
-from yurt.why.rules import Rule, known, own
-
-_LOST = "your command succeeded; see `yurt storage` for full disks, fetch what there is with `yurt fetch RUN`"
+from yurt.why import pending as waits
+from yurt.why.failed import Cause
+from yurt.why.pending import Pending
+from yurt.why.rules import Rule
 
 MOST = 500
 """Failed tasks whose logs are read."""
+
+ASKED = ("node_failed", "lost", "out_of_memory")
+"""Final states about which the site may know more than the logs."""
 
 
 class FailureGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +62,14 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Of a sweep: its failed tasks by cause, the most frequent first."""
     unread: int = 0
     """Of a sweep: how many failed tasks were not looked at."""
+    candidates: list[RaceCandidate] = []
+    """Of a race: what each candidate waits for."""
+    node: NodeTrouble | None = None
+    """The state of the node of a failed run now, if the site was queried and the node is not in order."""
+    admin_comment: str = ""
+    """What an administrator wrote about the job of a failed run, if the site was queried and has accounting."""
+    system_comment: str = ""
+    """What Slurm wrote about it."""
 
 
 def why(name: str, *, watch: Watch = unwatched) -> Result[Explanation]:
@@ -69,54 +80,106 @@ def why(name: str, *, watch: Watch = unwatched) -> Result[Explanation]:
     warnings = name_warnings(store, [name])
     context = entry.run.context
     watch(Event(f"querying {context}" if context else "reading"))
+    silent = False
     if not entry.status.final and not is_fresh(store, context):
-        warnings += refresh_contexts(store, [context], also=[entry.run.id]).warnings
+        refreshed = refresh_contexts(store, [context], also=[entry.run.id])
+        warnings += refreshed.warnings
+        silent = context in refreshed.failed
         (entry,) = which(store, [entry.run.id])
-    rules = [*own(paths.config_home()), *known()]
-    run, status = entry.run, entry.status
+    rules = causes.all_rules()
+    run, status = entry.run, _explained_sync(entry)
+    entry = Entry(run, status)
     made = Explanation(run=run.id, name=run.name, context=context, state=status.state, reason=status.reason)
+    problem = ""
     if run.tasks:
         groups, unread, problem = _groups(store, entry, rules)
         made = msgspec.structs.replace(made, groups=groups, unread=unread)
     elif status.final and status.state != "completed":
-        cause, problem = _cause(store, entry, rules)
-        made = msgspec.structs.replace(made, cause=cause)
-    else:
-        problem = ""
-    if status.state in ("queued", "held", "requeued"):
-        wait, problem = _pending(entry)
-        made = msgspec.structs.replace(made, pending=wait)
+        made, problem = _ended(store, entry, rules, made)
+    if status.state in waits.STATES:
+        wait, unknown = _pending(store, entry, silent=silent)
+        problem = problem or unknown
+        made = msgspec.structs.replace(made, pending=wait, candidates=_candidates(store, entry))
     return Result(kind="why", data=made, warnings=[*warnings, *([problem] if problem else [])])
 
 
-def _pending(entry: Entry) -> tuple[Pending, str]:
-    """Return what a run in the queue waits for, and a warning if its site cannot be queried."""
+def _explained_sync(entry: Entry) -> Status:
+    """Return the status; the reason of a run that waits for a home sync also says why the last sync failed."""
+    if not entry.run.home_sync:
+        return entry.status
+    from yurt.homesync import gate
+
+    return gate.explained(entry.run, entry.status)
+
+
+def _candidates(store: Store, entry: Entry) -> list[RaceCandidate]:
+    if not entry.run.race or entry.run.race != entry.run.id:
+        return []
+    from yurt.lifecycle.race.view import candidates
+
+    return candidates(store, entry.run.id)
+
+
+def _pending(store: Store, entry: Entry, *, silent: bool) -> tuple[Pending, str]:
+    """Return what a run waits for, and a warning if its site cannot be queried.
+
+    `silent`: the site has just not responded, and is not queried again.
+    """
     run, status = entry.run, entry.status
-    live, problem = None, ""
-    try:
-        context = contexts.named(run.context)
-        backend = connect.backend(context)
-        connect.check_responds(context, backend)
-        facts = facts_if_probed(context)
-        live = backend.site.look(facts.accounts if facts is not None else [])
-    except YurtError as error:
-        problem = f"cannot query {run.context}: {error.message.removeprefix(f'{run.context}: ')}"
-    return pending(run, status, live, time.time()), problem
-
-
-def _cause(store: Store, entry: Entry, rules: Sequence[Rule]) -> tuple[Cause, str]:
-    problem = ""
-    if entry.run.folder and not store.is_kept(entry.run.id):
+    live, details, problem = None, None, ""
+    listed = status.state in ("queued", "held", "requeued") and run.race != run.id
+    if listed and not silent:
         try:
-            archive.bring_all(store, connect.responding_backend(entry.run.context).files, [entry])
+            context = contexts.named(run.context)
+            backend = connect.backend(context)
+            connect.check_responds(context, backend)
+            facts = facts_if_probed(context)
+            live, details = backend.site.look_at(_job(store, entry), facts.accounts if facts is not None else [])
         except YurtError as error:
-            problem = f"its logs are not here, and {entry.run.context} cannot be queried: {error.message}"
-    return _explained(store, entry, rules), problem
+            problem = f"cannot query {run.context}: {error.message.removeprefix(f'{run.context}: ')}"
+    return waits.pending(run, status, live, time.time(), details=details, after=awaited(store, run)), problem
+
+
+def _job(store: Store, entry: Entry) -> str:
+    """Return the job of a run in the queue; of a task without one, that of its sweep."""
+    if entry.status.job or not entry.run.sweep:
+        return entry.status.job
+    sweep = store.get(entry.run.sweep)
+    return sweep.status.job if sweep is not None else ""
+
+
+def _ended(store: Store, entry: Entry, rules: Sequence[Rule], made: Explanation) -> tuple[Explanation, str]:
+    """Return the explanation of a run that has not completed, and a warning."""
+    run, status = entry.run, entry.status
+    missing = bool(run.folder) and not store.is_kept(run.id)
+    ask = bool(status.job) and run.context_type == "slurm" and _site_may_tell(status)
+    problem, site = "", EndedJob()
+    if missing or ask:
+        try:
+            backend = connect.responding_backend(run.context)
+            if missing:
+                archive.bring_all(store, backend.files, [entry])
+            if ask:
+                site = backend.site.look_back(status.job, status.node)
+        except YurtError as error:
+            logs = "its logs are not here, and " if missing and not store.is_kept(run.id) else ""
+            problem = f"{logs}{run.context} cannot be queried: {error.message}"
+    cause = causes.explained(entry, store.kept(run.id), rules, site)
+    bad = site.node if site.node is not None and (site.node.reason or site.node.state in ("down", "drained")) else None
+    return msgspec.structs.replace(
+        made, cause=cause, node=bad, admin_comment=site.admin_comment, system_comment=site.system_comment
+    ), problem
+
+
+def _site_may_tell(status: Status) -> bool:
+    """Return whether the site may know more about the end of a run than its logs."""
+    outside = status.state == "cancelled" and status.reason not in ("cancelled", "cancelled before it started")
+    return status.state in ASKED or outside or (status.state == "failed" and bool(status.signal))
 
 
 def _groups(store: Store, sweep: Entry, rules: Sequence[Rule]) -> tuple[list[FailureGroup], int, str]:
     """Return the failed tasks of a sweep by cause, how many were not read, and a warning."""
-    numbers = [number for number, status in store.tasks(sweep.run.id).items() if _has_failed(status.state)]
+    numbers = [number for number, status in store.tasks(sweep.run.id).items() if causes.has_failed(status)]
     tasks = [entry for number in numbers[:MOST] if (entry := store.get(f"{sweep.run.id}.{number}")) is not None]
     problem = ""
     missing = [entry for entry in tasks if entry.run.folder and not store.is_kept(entry.run.id)]
@@ -125,7 +188,8 @@ def _groups(store: Store, sweep: Entry, rules: Sequence[Rule]) -> tuple[list[Fai
             archive.bring_all(store, connect.responding_backend(sweep.run.context).files, missing)
         except YurtError as error:
             problem = f"some logs are not here, and {sweep.run.context} cannot be queried: {error.message}"
-    return grouped((entry, _explained(store, entry, rules)) for entry in tasks), len(numbers) - len(tasks), problem
+    found = ((entry, causes.explained(entry, store.kept(entry.run.id), rules)) for entry in tasks)
+    return grouped(found), len(numbers) - len(tasks), problem
 
 
 def grouped(found: Iterable[tuple[Entry, Cause]]) -> list[FailureGroup]:
@@ -136,23 +200,3 @@ def grouped(found: Iterable[tuple[Entry, Cause]]) -> list[FailureGroup]:
         group = groups.setdefault(cause.sentence, FailureGroup(cause=cause, tasks=[]))
         group.tasks.append(number)
     return sorted(groups.values(), key=lambda each: -len(each.tasks))
-
-
-def _has_failed(state: str) -> bool:
-    return state in FINAL and state not in ("completed", "cancelled")
-
-
-def _explained(store: Store, entry: Entry, rules: Sequence[Rule]) -> Cause:
-    kept = store.kept(entry.run.id)
-    out, err = ("", "") if kept is None else (kept.out.decode(errors="replace"), kept.err.decode(errors="replace"))
-    ending = read_ending(kept.ending) if kept is not None else None
-    run, status = entry.run, entry.status
-    if ending is not None and ending.why:  # the job knows why its command did not start
-        return Cause(name="not-started", sentence=ending.why, advice=not_started.advice(ending.why, run.id))
-    if status.state == "failed" and status.exit_code == LOST_OUTPUTS and (lost := lost_outputs(run, status)):
-        return Cause(name="outputs-not-copied", sentence=lost, advice=_LOST.replace("RUN", run.id))
-    if not status.attempts and status.reason and status.state != "cancelled":  # it never started
-        return Cause(name="rejected", sentence=status.reason)
-    cause = cause_of(Evidence(run=run, status=status, out=out, err=err), rules)
-    lost = lost_outputs(run, status)
-    return msgspec.structs.replace(cause, sentence=f"{cause.sentence}; {lost}") if lost not in cause.sentence else cause

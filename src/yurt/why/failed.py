@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from yurt.model.progress import duration
 from yurt.model.run import Run, Status
+from yurt.model.waiting import EndedJob
+from yurt.why import amounts
+from yurt.why.amounts import memory
 from yurt.why.rules import Rule
 
 LAST = 60
@@ -22,6 +24,13 @@ LONG = 300
 """Characters of a line that are kept."""
 
 
+GENERAL = ("exit-code", "signal", "cancelled", "lost", "not-started", "rejected", "outputs-not-copied", "unknown")
+"""Causes that say no more than the reason of a run."""
+
+OF_STATES = ("out-of-memory", "time-limit", "node-failed")
+"""Causes that follow from the state of a run alone. Its reason may say more."""
+
+
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about a run that ended."""
 
@@ -31,8 +40,10 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The end of its standard output."""
     err: str = ""
     """The end of its standard error."""
-    used_mb: float | None = None
-    """The most memory that it used."""
+    brief: bool = False
+    """Whether only the ends of the logs are searched: that is quick, and nearly always enough."""
+    site: EndedJob = EndedJob()
+    """What its site says about its job and its node."""
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +62,14 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     traceback: str = ""
     """The last traceback of Python in the log."""
 
+    def short(self, reason: str) -> str:
+        """Return the sentence if it says more than the recorded reason; else nothing."""
+        if self.name in GENERAL:
+            return ""
+        if self.name in OF_STATES:
+            return self.sentence if self.sentence != reason and self.sentence.startswith(reason) else ""
+        return self.sentence
+
 
 def cause_of(evidence: Evidence, rules: Sequence[Rule]) -> Cause:
     """Return the cause according to the first rule that applies. The last rule should apply to everything."""
@@ -58,7 +77,7 @@ def cause_of(evidence: Evidence, rules: Sequence[Rule]) -> Cause:
     tried = [each for each in rules if each.applies(status.state, status.exit_code, status.signal)]
     logs = [_lines(evidence.err), _lines(evidence.out)]
     ends = [each[-LAST:] for each in logs]
-    for lines in ([*ends[0], *ends[1]], [*logs[0], *logs[1]]):
+    for lines in ([*ends[0], *ends[1]], [] if evidence.brief else [*logs[0], *logs[1]]):
         for rule in tried:
             if rule.match and (found := rule.find(lines)) is not None:
                 groups, line = found
@@ -142,16 +161,22 @@ def _words(evidence: Evidence) -> dict[str, str]:
         words |= {"mem": memory(wanted.memory_mb), "of_mem": f" of {memory(wanted.memory_mb)}"}
         words["twice_mem"] = _option(2 * wanted.memory_mb)
     if wanted.minutes:
-        words |= {"time": duration(wanted.minutes * 60), "of_time": f" of {duration(wanted.minutes * 60)}"}
+        words |= {"time": amounts.time(wanted.minutes), "of_time": f" of {amounts.time(wanted.minutes)}"}
         words["twice_time"] = f"{2 * wanted.minutes}m"
-    if evidence.used_mb:
-        words |= {"used": memory(evidence.used_mb), "and_used": f"; it used {memory(evidence.used_mb)}"}
+    if used := _used_mb(evidence):
+        words |= {"used": memory(used), "and_used": f"; it used {memory(used)}"}
+    if status.seconds and wanted.minutes:
+        words["ran"] = amounts.time(status.seconds / 60) if status.seconds >= 60 else f"{status.seconds:.0f} s"
+    bad = evidence.site.node
+    if bad is not None and bad.node and bad.reason:
+        words["on_node"] = f": {bad.node} ({bad.state}: {bad.reason})"
     return words
 
 
-def memory(amount: float) -> str:
-    """Return an amount of memory, as in `2.4 GB`."""
-    return f"{amount / 1024:.3g} GB" if amount >= 1024 else f"{amount:.0f} MB"
+def _used_mb(evidence: Evidence) -> float | None:
+    """Return the most memory that a run used, as its job measured it, else according to the accounting of its site."""
+    usage = evidence.status.usage
+    return (usage.memory_mb if usage is not None else None) or evidence.site.used_mb
 
 
 def _option(amount: int) -> str:

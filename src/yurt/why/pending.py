@@ -1,19 +1,47 @@
-"""What a pending run waits for, from Slurm's reason and the queue of its site. Pure."""
+"""What a pending run waits for, from its status, Slurm's reason and the state of its site. Pure."""
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
-from yurt.model.live import Live, LiveJob
-from yurt.model.run import Run, Status
+from yurt.model import hostlist
+from yurt.model.live import Live, LiveJob, LivePartition, NodeTrouble, Reservation
+from yurt.model.run import Run, State, Status
+from yurt.model.waiting import WaitingJob
+from yurt.why import amounts, before_queue
+
+STATES = ("queued", "held", "requeued", *before_queue.STATES)
+"""States of a run that waits for something."""
+
+MOST = 8
+"""Nodes that are named."""
+
+ABOUT_NODES = ("ReqNodeNotAvail", "NodeDown", "Resources", "BadConstraints", "PartitionConfig", "PartitionDown")
+"""Reasons that nodes that are down or drained can explain."""
+
+
+PER_JOB = re.compile(r"Per(?:Job|Node)(?:Limit)?$")
+"""The end of the names of limits that a job alone exceeds."""
+
+
+class Awaited(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that another one waits for."""
+
+    run: str
+    state: State | None
+    """Null if this machine does not know it."""
+    ended: bool = False
+    """Whether any end of it is sufficient, not only that it completes."""
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run in the queue waits for."""
+    """What a run waits for."""
 
     native: str = ""
     """Slurm's reason."""
@@ -21,37 +49,97 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
     """The reason in words."""
     advice: str = ""
     """What to do about it."""
+    limits: list[str] = []
+    """The limits that hold it up, with their values, as sentences."""
+    after: list[Awaited] = []
+    """Runs that it waits for."""
     job: str = ""
     partition: str = ""
     place: int | None = None
     """Its place in the queue of its partition: 1 is next; null if unknown."""
+    yours_ahead: int | None = None
+    """How many of the jobs and array tasks ahead of it are yours; null if unknown."""
+    free_cpus: int | None = None
+    """CPUs without a job on nodes of its partition that can start one; null if unknown."""
+    free_gpus: int | None = None
+    """GPUs without a job on such nodes; null if unknown, or if its partition has none."""
     starts_at: float | None = None
     """When Slurm expects to start it; null if it does not say."""
     waited: float | None = None
     """Seconds since it was submitted."""
+    nodes: list[NodeTrouble] = []
+    """Nodes that it needs, or of its partition, that are down or drained, with the administrator's reason."""
+    maintenance: list[Reservation] = []
+    """Reservations for maintenance that may hold it up."""
+    admin_comment: str = ""
+    """What an administrator wrote about its job."""
+    system_comment: str = ""
+    """What Slurm or a plugin wrote about its job."""
 
 
-def pending(run: Run, status: Status, live: Live | None, now: float) -> Pending:
-    """Return what a run waits for. `live`: the queue of its site; None if that is unknown."""
-    job = _job(status.job, live)
-    native = job.reason if job is not None and job.reason else _reason(status.native)
-    help_ = advice(native)
+def pending(
+    run: Run,
+    status: Status,
+    live: Live | None,
+    now: float,
+    *,
+    details: WaitingJob | None = None,
+    after: Sequence[Awaited] = (),
+) -> Pending:
+    """Return what a run waits for. `live`: the state of its site; None if that is unknown. `details`: its job."""
+    if status.state in before_queue.STATES or status.building or status.cancel_requested:
+        return Pending(
+            sentence=before_queue.sentence(status),
+            advice=before_queue.advice(run, status),
+            after=list(after),
+            job=status.job,
+            waited=_since(status, now),
+        )
+    job = _job(status.job, run.id, live)
+    native = _native(run, status, job, details)
+    help_ = advice(native) if run.context_type == "slurm" else LOCAL_ADVICE
+    partition = job.partition if job is not None else details.partition if details is not None else ""
+    parts = _partitions(partition, live)
     return Pending(
         native=native,
         sentence=_without(status.reason, help_) or "waiting in the queue",
         advice=help_.replace("RUN", run.id),
+        limits=[amounts.words(each, details) for each in details.limits] if details is not None else [],
+        after=list(after),
         job=status.job,
-        partition=job.partition if job is not None else "",
+        partition=partition,
         place=job.place if job is not None else None,
+        yours_ahead=_yours(job, live),
+        free_cpus=sum(each.nodes.free_cpus for each in parts) if parts else _here(run, live),
+        free_gpus=_gpus(parts),
         starts_at=job.starts_at if job is not None else None,
-        waited=now - status.submitted if status.submitted is not None else None,
+        waited=_since(status, now),
+        nodes=_nodes(native, partition, live, details),
+        maintenance=_maintenance(native, live),
+        admin_comment=details.admin_comment if details is not None else "",
+        system_comment=details.system_comment if details is not None else "",
     )
+
+
+LOCAL_ADVICE = "it starts when runs before it have finished: `yurt cluster local` lists them"
 
 
 def advice(native: str) -> str:
     """Return what to do about a reason of Slurm: that of the longest name with which it begins."""
     plain = native.split(",", maxsplit=1)[0].strip("()")
-    return next((text for name, text in _advice() if plain.startswith(name)), "")
+    found = next((name for name in _advice() if plain.startswith(name)), "")
+    if PER_JOB.search(plain) and not PER_JOB.search(found) and "Wall" not in found:
+        found = "PerJob"
+    return _advice().get(found, "")
+
+
+def _native(run: Run, status: Status, job: LiveJob | None, details: WaitingJob | None) -> str:
+    if run.context_type != "slurm":
+        return ""
+    known = _reason(status.native)
+    seen = (job.reason if job is not None else "") or (details.reason if details is not None else "")
+    # The poll of runs tells apart a run that waits for a home sync from one that the user holds.
+    return known if seen and known.startswith(f"{seen} ") else seen or known
 
 
 def _without(reason: str, known: str) -> str:
@@ -61,9 +149,10 @@ def _without(reason: str, known: str) -> str:
 
 
 @cache
-def _advice() -> list[tuple[str, str]]:
+def _advice() -> dict[str, str]:
+    """Return the advice by name, the longest name first."""
     text = (Path(__file__).parent / "pending.toml").read_text(encoding="utf-8")
-    return sorted(tomllib.loads(text)["advice"].items(), key=lambda each: -len(each[0]))
+    return dict(sorted(tomllib.loads(text)["advice"].items(), key=lambda each: -len(each[0])))
 
 
 def _reason(native: str) -> str:
@@ -71,8 +160,58 @@ def _reason(native: str) -> str:
     return native.partition(" ")[2].strip("()")
 
 
-def _job(number: str, live: Live | None) -> LiveJob | None:
-    if live is None or not number:
+def _since(status: Status, now: float) -> float | None:
+    return now - status.submitted if status.submitted is not None else None
+
+
+def _job(number: str, run: str, live: Live | None) -> LiveJob | None:
+    if live is None:
         return None
     wanted = number.partition("_")[0]
-    return next((each for each in live.queue.mine if each.job.partition("_")[0] == wanted), None)
+    waiting = [each for each in live.queue.mine if each.state == "pending"]
+    mine = [each for each in waiting if each.run == run or (wanted and each.job.partition("_")[0] == wanted)]
+    return next((each for each in mine if each.run == run or each.job == number), mine[0] if mine else None)
+
+
+def _yours(job: LiveJob | None, live: Live | None) -> int | None:
+    if job is None or job.place is None or live is None or live.queue.mine_total > len(live.queue.mine):
+        return None
+    own = set(job.partition.split(","))
+    return sum(
+        each.tasks
+        for each in live.queue.mine
+        if each.place is not None and each.place < job.place and own & set(each.partition.split(","))
+    )
+
+
+def _partitions(names: str, live: Live | None) -> list[LivePartition]:
+    wanted = names.split(",") if names else []
+    return [each for each in live.partitions if each.name in wanted] if live is not None else []
+
+
+def _here(run: Run, live: Live | None) -> int | None:
+    """Return the free CPUs of this machine, which has no partitions."""
+    return live.nodes.free_cpus if live is not None and run.context_type == "local" else None
+
+
+def _gpus(parts: Sequence[LivePartition]) -> int | None:
+    gpus = [gpu for each in parts for gpu in each.nodes.gpus]
+    return sum(each.free for each in gpus) if gpus else None
+
+
+def _nodes(native: str, partition: str, live: Live | None, details: WaitingJob | None) -> list[NodeTrouble]:
+    """Return the nodes that are down or drained and may hold up a job: those that it names, else of its partition."""
+    if live is None or not native.startswith(ABOUT_NODES):
+        return []
+    named = details.nodes if details is not None else ""
+    unavailable = native.partition("UnavailableNodes:")[2].strip(" )")
+    listed = ",".join(each for each in (named, unavailable) if each)
+    found = [each for each in live.troubles if listed and hostlist.contains(listed, each.node)]
+    own = set(partition.split(","))
+    return (found or [each for each in live.troubles if not listed and own & set(each.partitions)])[:MOST]
+
+
+def _maintenance(native: str, live: Live | None) -> list[Reservation]:
+    if live is None or not native.startswith(("ReqNodeNotAvail", "Resources", "Reservation")):
+        return []
+    return [each for each in live.reservations if each.maintenance][:MOST]

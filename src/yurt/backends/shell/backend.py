@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from yurt.model.live import Live, LiveNode
     from yurt.model.secrets import Shares
     from yurt.model.storage import StorageReport, TierPlace, TierUse
+    from yurt.model.waiting import EndedJob, WaitingJob
     from yurt.model.where import Forecast, Question
 
 INCOMPLETE, NO_GIT, NO_BASE = 45, 46, 47
@@ -234,6 +235,16 @@ class ShellBackend(ABC):
 
     def nodes(self) -> list[LiveNode]:
         return []
+
+    def look_at(self, job: str, accounts: Sequence[Account]) -> tuple[Live, WaitingJob | None]:
+        del job
+        return self.look(accounts), None
+
+    def look_back(self, job: str, node: str) -> EndedJob:
+        from yurt.model.waiting import EndedJob
+
+        del job, node
+        return EndedJob()
 
     def extend(self, job: str, minutes: int) -> None:
         del job, minutes

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from yurt.backends.slurm.exec import SlurmExec
     from yurt.model.facts import Account
     from yurt.model.live import Live, LiveNode
+    from yurt.model.waiting import EndedJob, WaitingJob
     from yurt.model.where import Forecast, Question
 
 UPDATE = 'timeout 60 scontrol update "jobid=$1" "$2"'
@@ -184,7 +185,7 @@ class SlurmBackend(ShellBackend):
 
         mark, began = probe.new_mark(), time.time()
         rows, shared = where.lines(question).encode(), where.common(question)
-        answer = self.host.run(where.script(), mark, str(MOST), *shared, stdin=rows, timeout=120)
+        answer = self.host.run(where.script(), mark, "", str(MOST), *shared, stdin=rows, timeout=120)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
         ended = time.time()
@@ -195,6 +196,25 @@ class SlurmBackend(ShellBackend):
             clock=0.0 if found.now is None else _ahead(found.now, began, ended),
             absent=[path for at, path in enumerate(question.paths) if found.now and at not in found.there],
         )
+
+    def look_at(self, job: str, accounts: Sequence[Account]) -> tuple[Live, WaitingJob | None]:
+        from yurt.backends.slurm import live, probe, waiting
+
+        mark = probe.new_mark()
+        answer = self.host.run(live.script(), mark, job, timeout=90)
+        if answer.code:
+            raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
+        return live.read(mark, answer.text, accounts, now=time.time()), waiting.read(mark, answer.text, job)
+
+    def look_back(self, job: str, node: str) -> EndedJob:
+        from yurt.backends import scripts
+        from yurt.backends.slurm import probe, waiting
+
+        mark = probe.new_mark()
+        answer = self.host.run(scripts.text("ended.sh", "slurm"), mark, job, node, timeout=60)
+        if answer.code:
+            raise self._unfinished(answer) or refusal(self.host.name, "cannot query the job", answer.errors)
+        return waiting.read_ended(mark, answer.text)
 
     def failure(self, answer: Answer) -> YurtError:
         return self._unfinished(answer) or super().failure(answer)

@@ -183,13 +183,19 @@ def _partition(line: str, groups: Sequence[Group], counts: dict[tuple[str, str],
 def read_troubles(lines: Iterable[str]) -> Iterable[NodeTrouble]:
     """Yield the nodes that are down or drained; a reason ends with [USER@TIME]."""
     for line in lines:
-        if not line.startswith("bad|") or line.count("|") < 3:
+        if not line.startswith("bad|") or line.count("|") < 4:
             continue
-        _bad, node, state, text = line.split("|", 3)
+        _bad, node, state, partitions, text = line.split("|", 4)
         reason, since = text, None
         if seen := re.fullmatch(r"(.*?)\s*\[[^\]@]*@(\d+)\]\s*", text):
             reason, since = seen.group(1), float(seen.group(2))
-        yield NodeTrouble(node=node, state=state_of(state), reason="" if reason == "(null)" else reason, since=since)
+        yield NodeTrouble(
+            node=node,
+            state=state_of(state),
+            reason="" if reason == "(null)" else reason,
+            since=since,
+            partitions=[each for each in partitions.split(",") if each],
+        )
 
 
 def read_factors(lines: Iterable[str]) -> dict[str, dict[str, float]]:

@@ -1,7 +1,9 @@
 # Reports the state of a Slurm cluster now, in a few lines for any number of nodes and jobs.
-# arguments: MARK. Each section follows a line "MARK name". The queries run in parallel, each for at most 20 seconds;
-# those that may need the accounting database for at most 5.
+# arguments: MARK [JOB]. Each section follows a line "MARK name". The queries run in parallel, each for at most 20
+# seconds; those that may need the accounting database for at most 5. With JOB, also its pending records, and the limits
+# of its owner as the controller counts them.
 mark=$1
+job=${2-}
 export LC_ALL=C SLURM_TIME_FORMAT=%s SLURM_BITSTR_LEN=0
 me=$(id -un)
 work=$(mktemp -d) || exit 1
@@ -37,7 +39,7 @@ nodes() { # one line for each group of similar nodes; one for each node that is 
       count[key]++; total[key] += cpus; taken[key] += field("CPUAlloc")
       memory[key] += field("RealMemory"); held[key] += field("AllocMem")
       if (state ~ /DOWN|DRAIN|FAIL|ERROR|UNKNOWN|NO_RESPOND|NOT_RESPONDING|\*/ && state !~ /POWER/ && ++bad <= 200)
-        print "bad|" field("NodeName") "|" state "|" substr(reason, 1, 300)
+        print "bad|" field("NodeName") "|" state "|" field("Partitions") "|" substr(reason, 1, 300)
     }
     END {
       for (key in count)
@@ -83,6 +85,18 @@ queue() { # jobs by state and partition; your jobs with their place in the queue
     }'
 }
 
+job() { # the first pending records of a job: an array has one for all its pending tasks, and one for each other
+  limited scontrol show job "$job" | awk 'BEGIN { RS = ""; ORS = "\n\n" } / JobState=PENDING / && ++n <= 20'
+}
+
+limits() { # QOS and associations, with their limits and their use; nothing where the site does not count
+  limited scontrol show assoc_mgr users="$me" flags=assoc,qos | awk -v me="$me" -v user="$(id -u)" '
+    / (Account|User) Limits$/ { part = $1 }
+    /^(QOS|ClusterName)=/ { part = "" }
+    part != "" && NF == 1 { other = ($1 != user && $1 != me && index($1, me "(") != 1) }
+    !(part == "User" && NF > 0 && other && $0 !~ /Limits$/)'
+}
+
 fair_share() { within 5 sshare -P -U || echo silent; }
 
 uname -n > "$work/who"
@@ -102,6 +116,10 @@ if command -v sshare > /dev/null 2>&1; then fair_share > "$work/fair-share" 2> /
 if command -v sprio > /dev/null 2>&1; then
   within 5 sprio -h -u "$me" -o '%i|%Y|%A|%F|%J|%P|%Q' 2> /dev/null | head -n 400 > "$work/priority" &
 fi
+if [ -n "$job" ]; then
+  job > "$work/job" 2> /dev/null &
+  limits > "$work/limits" 2> /dev/null &
+fi
 wait
 sed -n '/^\(AccountingStorageType\|PreemptMode\) /p' "$work/all-config" > "$work/config"
-for each in who groups ping config partitions errors nodes queue reservations fair-share priority; do section "$each"; done
+for each in who groups ping config partitions errors nodes queue reservations fair-share priority job limits; do section "$each"; done

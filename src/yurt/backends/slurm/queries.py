@@ -214,7 +214,7 @@ def _looked_at(
             live=state,
             job=row[0],
             native=_native(row[1], row[2]),
-            reason=states.describe(row[1], row[2], row[0]),
+            reason=states.describe(row[1], row[2]),
             unlaunched=row[2] == states.UNLAUNCHED,
             node=row[4],
             started=read_time(row[3]) if state not in ("queued", "held") else None,

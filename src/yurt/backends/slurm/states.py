@@ -70,38 +70,58 @@ REASONS = {
     "JobHeldAdmin": "waiting for an administrator to release it",
     "JobHoldMaxRequeue": "it was requeued too often",
     UNLAUNCHED: "its launch on the node failed",
+    "JobArrayTaskLimit": "as many of its tasks are running as may run at a time",
     "PartitionTimeLimit": "it requests more time than its partition allows; it will not start",
     "PartitionNodeLimit": "it requests more nodes than its partition allows; it will not start",
     "PartitionDown": "its partition is down",
     "PartitionInactive": "its partition is inactive",
     "PartitionConfig": "its partition cannot provide the requested resources",
     "BadConstraints": "no node provides the requested resources",
+    "Constraints": "no free node provides the requested features",
     "ReqNodeNotAvail": "a required node is down, drained or reserved",
     "NodeDown": "a required node is down",
+    "FrontEndDown": "the front end of the site is down",
     "Licenses": "waiting for a license",
     "Reservation": "waiting for its reservation",
+    "ReservationDeleted": "its reservation was deleted; it will not start",
+    "ReservationInvalid": "its reservation is invalid; it will not start",
     "Cleaning": "Slurm is cleaning up its previous start",
     "None": "just submitted",
+    "Prolog": "its node is being prepared (prolog)",
+    "SchedDefer": "Slurm starts jobs only in its next scheduling cycle",
+    "SystemFailure": "a failure of Slurm or of a node stopped it",
+    "JobLaunchFailure": "its launch on the node failed",
+    "NonZeroExitCode": "its last start ended with an error",
+    "RaisedSignal": "its last start was stopped by a signal",
+    "OutOfMemory": "its last start used more memory than its limit",
+    "TimeLimit": "its last start reached its time limit",
+    "InactiveLimit": "it was inactive for too long",
+    "DeadLine": "it cannot finish before its deadline",
+    "BurstBufferResources": "waiting for space in the burst buffer",
+    "BurstBufferStageIn": "its files are being copied to the burst buffer",
+    "BurstBufferOperation": "an operation of the burst buffer failed",
+    "PowerNotAvail": "the site has not enough power for it now",
+    "PowerReserved": "the power that it needs is reserved",
+    "MaxPoweredUpNodes": "as many nodes are powered up as the site allows",
+    "MpiPortsBusy": "the ports for MPI on its nodes are in use",
+    "BlockFreeAction": "its nodes are being freed",
+    "BlockMaxError": "its nodes failed too often",
+    "FedJobLock": "another cluster of the federation may start it",
+    "AccountingPolicy": "a limit of your account or QOS prevents its start",
     "AssociationJobLimit": "your account has reached its job limit",
-    "AssocMaxJobsLimit": "your account has reached its job limit",
-    "AssocGrpCPUMinutesLimit": "your account has used up its CPU minutes",
-    "AssocGrpGRES": "your account has reached its GPU limit",
+    "AssociationResourceLimit": "your account has reached a limit of resources",
+    "AssociationTimeLimit": "your account has used up its time",
+    "AccountNotAllowed": "your account may not use its partition",
+    "QOSNotAllowed": "its QOS is not allowed for its account or its partition",
+    "QOSJobLimit": "its QOS has reached its job limit",
+    "QOSResourceLimit": "its QOS has reached a limit of resources",
+    "QOSTimeLimit": "its QOS has used up its time",
+    "QOSUsageThreshold": "your usage is above the threshold of its QOS",
     "InvalidAccount": "its account is invalid",
     "InvalidQOS": "its QOS is invalid",
+    "MaxMemPerLimit": "it requests more memory than is allowed",
 }
-
-LIMITED = (
-    ("QOSMaxJobs", "you have reached the job limit of the QOS"),
-    ("QOSMaxGRES", "you have reached the GPU limit of the QOS"),
-    ("QOSMaxWall", "it requests more time than its QOS allows"),
-    ("QOSMax", "you have reached a limit of the QOS"),
-    ("QOSGrp", "the QOS has reached its limit for all users combined"),
-    ("QOSMin", "it requests less than its QOS requires"),
-    ("AssocGrp", "your account has reached a limit"),
-    ("AssocMax", "you have reached a limit of your account"),
-    ("MaxMemPerLimit", "it requests more memory than is allowed"),
-    ("ReqNodeNotAvail", "a required node is down, drained or reserved"),
-)
+"""Reasons as sentences. Those that name a limit of a QOS or an account are in limits.py."""
 
 
 NATIVES = {
@@ -141,13 +161,20 @@ def native_of(ending: Ending) -> str:
     return "COMPLETED" if ending.code == 0 else NATIVES.get(ending.cause, "FAILED")
 
 
-def describe(text: str, reason: str, job: str = "JOB") -> str:
-    """Return the reason for the state of job `job` as a sentence; empty if there is none."""
+def describe(text: str, reason: str) -> str:
+    """Return the reason for the state of a job as a sentence; empty if there is none."""
     name = word(text)
     if name == "PENDING":
         plain = reason.split(",", maxsplit=1)[0].strip("()") if reason not in REASONS else reason
-        known = REASONS.get(plain) or next((line for prefix, line in LIMITED if plain.startswith(prefix)), "")
-        return known.replace("{job}", job) or (f"Slurm reports {reason}" if reason else "")
+        return REASONS.get(plain) or _limit(plain) or (f"Slurm reports {reason}" if reason else "")
     if name == "SUSPENDED":
         return "suspended on its node"
     return FINAL_REASONS.get(name, "" if name in (*LIVE, "COMPLETED") else f"Slurm reports {text}")
+
+
+def _limit(reason: str) -> str:
+    if "Grp" not in reason and "Max" not in reason and "Min" not in reason:
+        return ""
+    from yurt.backends.slurm import limits
+
+    return limits.words(reason)

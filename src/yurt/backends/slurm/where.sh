@@ -1,9 +1,9 @@
 # Continues live.sh: asks when jobs would start, with `sbatch --test-only`, which submits nothing but uses up a job id.
-# arguments: MARK, the most job ids to use, and the sbatch options of all requests.
+# arguments: MARK, an empty word, the most job ids to use, and the sbatch options of all requests.
 # Input, a line each: `path NUMBER PATH`: report whether PATH exists. `ask NUMBER OPTION...`: a request.
 # `less NUMBER OPTION...`: one for less, which is asked only while no request starts within a minute.
-most=$2
-shift 2
+most=$3
+shift 3
 section where
 set -f
 printf 'now %s %s\n' "$(date +%s)" "$(date +%Y-%m-%dT%H:%M:%S)"

@@ -77,13 +77,16 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """Files in `outputs`, and those that the run wrote into its working directory `work`: the first 500, by name."""
 
 
-def catch_up(store: Store, context: str, files: Files, *, watch: Watch = unwatched) -> None:
-    """Save what is due of a context, up to the limits of one request. Failures are retried later."""
+def catch_up(store: Store, context: str, files: Files, *, watch: Watch = unwatched) -> set[str]:
+    """Save what is due of a context, up to the limits of one request, and return the saved runs.
+
+    Failures are retried later.
+    """
     now = time.time()
     due = store.to_mirror(context, now)
     entries = [entry for run in due if (entry := store.get(run)) is not None]
     if not entries:
-        return
+        return set()
     watch(
         Event(
             f"saving logs of {len(entries)} finished runs on {context}" if len(entries) > 1 else f"querying {context}"
@@ -94,6 +97,7 @@ def catch_up(store: Store, context: str, files: Files, *, watch: Watch = unwatch
     except YurtError:
         saved, asked = set(), len(entries)
     store.mirror_later([entry.run.id for entry in entries[:asked] if entry.run.id not in saved], now)
+    return saved
 
 
 def bring_all(store: Store, files: Files, entries: Sequence[Entry]) -> None:

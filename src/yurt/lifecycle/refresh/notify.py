@@ -26,10 +26,10 @@ def _notify(entry: Entry, how: str) -> None:
         "YURT_RUN_NAME": run.name,
         "YURT_CONTEXT": run.context,
         "YURT_STATE": status.state,
-        "YURT_REASON": status.reason,
+        "YURT_REASON": status.why,
         "YURT_EXIT_CODE": "" if status.exit_code is None else str(status.exit_code),
     }
-    command = _desktop_command(message, status.reason) if how == DESKTOP else ["sh", "-c", how]
+    command = _desktop_command(message, status.why) if how == DESKTOP else ["sh", "-c", how]
     if command is None:
         sys.stderr.write(f"\ayurt: {message}\n")
         return

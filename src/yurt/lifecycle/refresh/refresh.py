@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +20,7 @@ from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Run, RunRef, Status
 from yurt.model.stage import with_lost_outputs
 from yurt.model.state import NEVER, Observation, mark_of, next_status
+from yurt.model.tally import BAD
 from yurt.sites import connect
 from yurt.store import Store, calls
 from yurt.store.tasks import with_held
@@ -85,10 +86,11 @@ def refresh_contexts(
     advanced: dict[str, Advanced] = {}
     observed: dict[str, Observation] = {}
     known_at: dict[str, float | None] = {}
+    saved: set[str] = set()
 
     def one(index: Store, name: str) -> None:
         try:
-            moved = _refresh(index, name, also, observed, steps=steps, keep=keep, watch=watch)
+            moved = _refresh(index, name, also, observed, saved, steps=steps, keep=keep, watch=watch)
             advanced[name] = _upload(index, name, moved, uploads, watch) if moved.large else moved
         except YurtError as error:
             failed[name], known_at[name] = error, index.refreshed_at(name)
@@ -103,10 +105,21 @@ def refresh_contexts(
         from yurt.sites.fan_out import side_by_side
 
         side_by_side(in_a_thread, names)
+    if saved:
+        _record_causes(store, saved)
     notes = _tend_races(store) if store.open_races() else []
     notify.fire(store)
     notes += track.begin(store)
     return Refreshed(failed, advanced, observed, known_at, notes)
+
+
+def _record_causes(store: Store, saved: Collection[str]) -> None:
+    """Record why runs failed whose logs were just saved."""
+    failed = [entry for entry in store.several(list(saved)) if entry.status.state in BAD]
+    if failed:
+        from yurt.lifecycle.refresh import causes
+
+        causes.record(store, failed)
 
 
 def _tend_races(store: Store) -> list[str]:
@@ -140,6 +153,7 @@ def _refresh(
     context: str,
     also: Sequence[str],
     observed: dict[str, Observation],
+    saved: set[str],
     *,
     steps: Sequence[Step],
     keep: bool,
@@ -155,7 +169,7 @@ def _refresh(
     refs = store.refs(context, also)
     if not refs:
         if keep:
-            archive.catch_up(store, context, backend.files, watch=watch)
+            saved |= archive.catch_up(store, context, backend.files, watch=watch)
         return moved
     now, refreshed = time.time(), store.refreshed_at(context)
     answer = backend.runs.observe(refs, store.answer(context))
@@ -172,7 +186,7 @@ def _refresh(
     store.note_refresh(context, now, answer.answer)
     _drop_shares(store, backend, changed)
     if keep:
-        archive.catch_up(store, context, backend.files, watch=watch)
+        saved |= archive.catch_up(store, context, backend.files, watch=watch)
     if any(status.final or status.state == "waiting" for status in changed.values()):
         queue_prefetch.forget()
     # Submit again runs whose job the site lost, and submit runs whose predecessor has finished.

@@ -1,0 +1,49 @@
+"""What to do about a run that is not in the queue of its site, or not known to be. Pure."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from yurt.model.run import Run, Status
+
+STATES = ("waiting", "submitting", "unknown", "starting")
+"""States before a job is pending, or in which it is not known whether it is."""
+
+_SENTENCES = {
+    "waiting": "it is saved on this machine and not submitted yet",
+    "unsure": "it may have been submitted, but the site has not confirmed it",
+    "submitting": "it is being submitted",
+    "unknown": "the site does not list its job",
+    "starting": "its job is starting",
+    "cancelling": "you cancelled it, but the site was not reached since",
+}
+
+
+def sentence(status: Status) -> str:
+    """Return why a run is not in the queue yet, in words."""
+    kind = _kind(status)
+    return _SENTENCES[kind] if kind == "cancelling" or not status.reason else status.reason
+
+
+def advice(run: Run, status: Status) -> str:
+    """Return what to do about a run that is not in the queue yet."""
+    table, kind = _table(), _kind(status)
+    known = (text for match, text in table["advice"].items() if re.search(match, status.reason))
+    text = table["states"][kind] if kind == "cancelling" else next(known, table["states"].get(kind, ""))
+    return str(text).replace("CONTEXT", run.context).replace("RUN", run.id)
+
+
+def _kind(status: Status) -> str:
+    if status.cancel_requested:
+        return "cancelling"
+    unsure = status.unsure_since is not None and status.state in ("waiting", "unknown")
+    return "unsure" if unsure else status.state
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / "before_queue.toml").read_text(encoding="utf-8"))
