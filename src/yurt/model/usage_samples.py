@@ -86,7 +86,7 @@ def usage(text: bytes) -> Usage | None:
 
 def spans(found: Sequence[Sample]) -> list[float]:
     """Return the seconds since the sample before each, in the same start."""
-    before = [None, *found[:-1]]
+    before = [None, *found][: len(found)]
     return [
         max(0.1, each.seconds - (last.seconds if last is not None and last.start == each.start else 0))
         for each, last in zip(found, before, strict=True)

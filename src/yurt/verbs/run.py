@@ -73,7 +73,7 @@ def run(
         _note_refused(error)
         raise
     notes = [*unused_keys.first_time(place.name), *neptune.first_time(entry.run.settings)]
-    return Result(kind="run", data=entry, warnings=[*notes, *warnings, *_advice(index, place, entry.run)])
+    return Result(kind="run", data=entry, warnings=[*notes, *warnings, *_advice(index, entry.run)])
 
 
 def race(
@@ -123,8 +123,8 @@ def _note_refused(error: YurtError) -> None:
             known.note_refused(error.message)
 
 
-def _advice(index: Store, place: Context, run: Run) -> list[str]:
-    if not place.advice:
+def _advice(index: Store, run: Run) -> list[str]:
+    if any(each.key == "advice" and each.value is False for each in run.settings):
         return []
     from yurt.lifecycle.advice import advice
 

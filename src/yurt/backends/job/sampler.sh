@@ -260,6 +260,7 @@ used() { # prints two lines: the last sample of this start, and a field for exit
       if ($1 != last) { since = 0; last = $1 }
       if ($7 != "-") { gpu += $7 * ($2 - since + 0.1); gpu_time += $2 - since + 0.1 }
       if ($8 != "-" && $8 > gpu_mb) gpu_mb = $8
+      rate = $2 > since ? ($4 - steps[$1]) / ($2 - since) : 0
       since = seconds[$1] = $2
       cpu[$1] = $3
       steps[$1] = $4
@@ -268,6 +269,8 @@ used() { # prints two lines: the last sample of this start, and a field for exit
     }
     END {
       if (split(before, one, " ") == 2 && split(after, two, " ") == 2) {
+        # Steps of srun are not processes of this one: since the last sample, they went on as before it.
+        if (last == k && steps[k] > 0 && two[2] - one[2] > seconds[k]) steps[k] += rate * (two[2] - one[2] - seconds[k])
         if (two[2] - one[2] > seconds[k]) seconds[k] = two[2] - one[2]
         if ((two[1] - one[1]) / 100 + steps[k] > cpu[k]) cpu[k] = (two[1] - one[1]) / 100 + steps[k]
       }
