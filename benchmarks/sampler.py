@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 from benchmarks.figures import Figure, table
-
 from yurt.backends import scripts
 
 PROCESSES, SECONDS = 1000, 120
