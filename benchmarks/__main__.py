@@ -25,6 +25,7 @@ BENCHMARKS = (
     "watch",
     "serve",
     "data",
+    "sampler",
 )
 
 

@@ -22,6 +22,7 @@ ALLOWED = {
     ("backends/job/profile.sh", "printf %q"): "only in bash",
     ("backends/job/race.sh", "a program of Linux"): SLURM,
     ("backends/job/restart.sh", "a program of Linux"): SLURM,
+    ("backends/job/sampler.sh", "/proc"): "without it, what a run uses is not measured",
     ("backends/job/signals.sh", "/proc"): TESTED,
     ("backends/job/signals.sh", "a program of Linux"): TESTED,
     ("backends/job/time_limit.sh", "a program of Linux"): SLURM,

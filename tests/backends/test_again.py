@@ -267,7 +267,7 @@ def family(backend: LocalBackend, plan: Plan) -> dict[str, list[int]]:
         if "yurt-timer" in words:
             found["timers"].append(pid)
             found["clock"] += [pid] if parent == job else []
-        elif parent == job and " inside " not in words and "job.sh" in words:
+        elif parent == job and " inside " not in words and " sample " not in words and "job.sh" in words:
             found["beats"].append(pid)
     return found
 

@@ -121,7 +121,9 @@ def test_on_a_site(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [call(), call()] == [[0, 1], [0]]
     host.run("for each in ~/.cache/yurt/scripts/*; do echo 'echo evil' >> $each; done")
     assert [call(), call()] == [[0, 1], [0]]
-    host.run("rm -rf ~/.cache/yurt/scripts && mkdir -p ~/.cache/yurt && : > ~/.cache/yurt/scripts")  # nothing can be kept
+    host.run(
+        "rm -rf ~/.cache/yurt/scripts && mkdir -p ~/.cache/yurt && : > ~/.cache/yurt/scripts"
+    )  # nothing can be kept
     assert [call(), call()] == [[0, 1], [1]]
     host.run("rm -f ~/.cache/yurt/scripts")
     assert [call(), call()] == [[1], [0]]

@@ -7,7 +7,7 @@ NO_EFFECT = (
     *("name", "type", "slurm_url", "storage_dir", "scratch_dir", "partition", "account", "qos", "user_id", "resources"),
     *("time", "nodes", "ntasks", "nodelist", "exclude_nodes", "cmd_type", "track", "tags", "env_python", "env_place"),
     "env_cuda",
-    *("login_profile", "exclude", "writable", "registry_url", "profile", "lab"),
+    *("login_profile", "advice", "exclude", "writable", "registry_url", "profile", "lab"),
     *("dev_workspace", "dev_interval", "dev_compression", "dev_tier", "dev_keep", "dev_limit", "dev_idle"),
     *("dev_idle_release", "home_sync", "race_wait", "tiers", "tier_purge", "tier_quota", "output_size"),
 )

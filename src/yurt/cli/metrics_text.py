@@ -88,12 +88,7 @@ def print_plot(found: Sequence[RunMetrics], metric: str, *, number: int, over: s
         return
     kept = [curves[at] for at in curve_plot.chosen([curve.pairs[-1][1] for curve in curves])]
     unit = "step" if over == "step" else "minute"
-    if app.plain():
-        print(render.plain(f"{metric} over {unit}s"))
-        for curve in kept:
-            print(render.plain(f"{curve.label}: {curve_plot.words(curve.pairs, unit)}"))
-    else:
-        _draw(metric, kept, unit, number, smooth)
+    _print_curves(metric, kept, unit, number, smooth)
     if len(kept) < len(curves):
         half = len(kept) // 2
         print(
@@ -103,6 +98,20 @@ def print_plot(found: Sequence[RunMetrics], metric: str, *, number: int, over: s
         )
     if dropped:
         print(f"{render.count(dropped, 'value')} not shown: not finite", file=sys.stderr)
+
+
+def print_pairs(label: str, title: str, pairs: Sequence[Pair], *, unit: str, number: int) -> None:
+    """Print one curve; there must be at least one pair."""
+    _print_curves(title, [_Curve(label, list(pairs))], unit, number, 0)
+
+
+def _print_curves(title: str, curves: Sequence[_Curve], unit: str, number: int, smooth: float) -> None:
+    if app.plain():
+        print(render.plain(f"{title} over {unit}s"))
+        for curve in curves:
+            print(render.plain(f"{curve.label}: {curve_plot.words(curve.pairs, unit)}"))
+    else:
+        _draw(title, curves, unit, number, smooth)
 
 
 def _pairs(run: RunMetrics, points: Sequence[MetricPoint], over: str) -> list[Pair]:

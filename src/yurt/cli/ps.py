@@ -17,6 +17,7 @@ from yurt.cli.option_types import Number
 from yurt.cli.tally_bar import STYLES, TallyBar
 
 if TYPE_CHECKING:
+    from yurt.model.usage import Usage
     from yurt.verbs.ps import RunRow
     from yurt.verbs.result import Result
 
@@ -109,6 +110,20 @@ def _took(row: RunRow, started: float, now: float) -> float:
     return min(row.seconds or (row.ended or now) - started, now - row.created)
 
 
+def _cpus(usage: Usage | None) -> str:
+    """Return how many CPUs a run kept busy on average."""
+    busy = usage.busy_cpus if usage is not None else None
+    return "" if busy is None else f"{busy:.1f}"
+
+
+def _memory(usage: Usage | None) -> str:
+    if usage is None or usage.memory_mb is None:
+        return ""
+    from yurt.model.advice import memory
+
+    return memory(usage.memory_mb)
+
+
 CELLS: dict[str, Callable[[RunRow, float], str | Drawn]] = {
     "run": lambda row, _now: row.id,
     "name": lambda row, _now: row.name,
@@ -119,6 +134,8 @@ CELLS: dict[str, Callable[[RunRow, float], str | Drawn]] = {
     "state": lambda row, _now: row.state,
     "age": lambda row, now: render.span(now - row.created),
     "took": lambda row, now: "" if row.started is None else render.span(_took(row, row.started, now)),
+    "cpus": lambda row, _now: _cpus(row.usage),
+    "memory": lambda row, _now: _memory(row.usage),
     "exit": lambda row, _now: "" if row.exit_code is None else str(row.exit_code),
     "tags": lambda row, _now: ",".join(row.tags),
     "command": lambda row, _now: render.command_line(row.command),

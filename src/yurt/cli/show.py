@@ -23,6 +23,7 @@ EXAMPLES = [
     "yurt show @last-sweep --plot loss --over lr",
     "yurt show @last-sweep --csv > sweep.csv",
     "yurt show @last-sweep.3",
+    "yurt show - --usage",
 ]
 
 
@@ -38,6 +39,7 @@ EXAMPLES = [
 )
 @FILTER
 @click.option("-n", "--limit", metavar="N", type=Number(1), help="Show at most N tasks; 50 on a terminal by default.")
+@click.option("--usage", is_flag=True, help="Plot CPUs, memory and GPUs that a run used over time.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print only the table of tasks, as CSV.")
 @click.option("--plot", metavar="METRIC", default="", help="Plot the last values of a metric.")
 @click.option(
@@ -47,11 +49,12 @@ EXAMPLES = [
     shell_complete=completers.parameters,
     help="Parameter on the x axis of --plot.",
 )
-def show(run: str, cached: bool, **options: Any) -> None:
+def show(run: str, cached: bool, usage: bool, **options: Any) -> None:
     """Show a run in detail.
 
     Shows its state, its command, each setting with its source and, after the end, its first result files. For a sweep,
     also prints a table of the tasks with their states, parameters and last metrics. Use SWEEP.NUMBER for one task.
+    --usage plots what a single run used over time; a finished task keeps only the totals.
     --sort, --filter, --limit, --csv, --plot and --over apply only to sweeps.
     """
     from yurt.cli.progress import watching_late
@@ -60,7 +63,12 @@ def show(run: str, cached: bool, **options: Any) -> None:
     table = verbs.Table(**{key: value for key, value in options.items() if key != "as_csv"})
     with watching_late() as watch:
         found = verbs.show(
-            run, cached=cached, table=table, on_found=lambda record: _check(record, options), watch=watch
+            run,
+            cached=cached,
+            table=table,
+            usage=usage,
+            on_found=lambda record: _check(record, options, usage=usage),
+            watch=watch,
         )
     if isinstance(found, verbs.ShownSweep):
         from yurt.cli.show_sweep import show_sweep
@@ -70,8 +78,13 @@ def show(run: str, cached: bool, **options: Any) -> None:
     render.result(found, lambda: _print(found.data, found.here), requested=True)
 
 
-def _check(run: Run, options: dict[str, Any]) -> None:
+def _check(run: Run, options: dict[str, Any], *, usage: bool) -> None:
     """Raise UserError if options contradict each other or do not apply to the run."""
+    if usage and run.tasks:
+        from yurt.errors import UserError
+
+        text = f"--usage is only for single runs and tasks, but {run.id} is a sweep"
+        raise UserError(text, code="usage", hint=f"for example: `yurt show {run.id}.0 --usage`")
     if not run.tasks:
         _only_for_sweeps(run.id, options)
     elif any(options[key] for key in ("as_csv", "plot", "over")):
@@ -92,13 +105,19 @@ def _only_for_sweeps(run: str, options: dict[str, Any]) -> None:
 
 
 def _print(found: Any, here: Any) -> None:
+    from yurt.cli.usage_text import print_curves, used
+
     run, status = found.run, found.status
+    if found.usage_curve is not None:
+        print_curves(run, found.usage_curve)
+        return
     facts = [
         *head(found, here),
         ("submitted", render.moment(here.submitted)),
         ("started", render.moment(status.started)),
         ("finished", render.moment(status.ended)),
         ("took", took(status)),
+        ("used", used(run, found.usage)),
         ("wrote", _wrote(status)),
         ("exit code", "" if status.exit_code is None else str(status.exit_code)),
         ("restarts", _restarts(run, status)),

@@ -63,6 +63,7 @@ def _shown(column: Column, same: Collection[str]) -> bool:
 
 def _head(found: SweepShown, here: Here, same: dict[str, Any]) -> None:
     from yurt.cli.run_facts import head, print_facts, print_parts, settings, took
+    from yurt.cli.usage_text import tasks_used
 
     status = found.status
     print_facts(
@@ -73,6 +74,7 @@ def _head(found: SweepShown, here: Here, same: dict[str, Any]) -> None:
             ("started", render.moment(status.started)),
             ("finished", render.moment(status.ended)),
             ("took", took(status)),
+            ("used", tasks_used(found.run, found.usage)),
             ("refreshed", render.moment(here.refreshed_at)),
         ]
     )

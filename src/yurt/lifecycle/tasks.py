@@ -15,6 +15,7 @@ from yurt.model.race import RaceCandidate
 from yurt.model.run import FINAL, Run, Status
 from yurt.model.sweep_table import Column, TaskRow
 from yurt.model.tally import BAD
+from yurt.model.usage import TasksUsage, tasks_usage
 from yurt.model.verdict import Verdict, verdict_of
 from yurt.store import Entry, Store
 from yurt.store.tracked import Tracked
@@ -54,6 +55,8 @@ class SweepShown(msgspec.Struct, frozen=True, kw_only=True):
     deleted_at: float | None = None
     """When its site deletes its results, at the earliest, if that is within 14 days, or was, and this machine has no
     record of a copy."""
+    usage: TasksUsage | None = None
+    """What its tasks used; null if that is unknown."""
 
 
 class Plotted(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +93,7 @@ def shown(
         candidates=list(candidates),
         tracked=store.tracked(entry.run.id),
         deleted_at=deleted_at,
+        usage=tasks_usage([row.usage for row in every if row.usage is not None]),
     )
 
 
@@ -124,6 +128,7 @@ def task_rows(store: Store, entry: Entry, *, watch: Watch = unwatched) -> list[T
             exit_code=status.exit_code,
             params={**run.params, **(plan.sets[number] if plan is not None and number < len(plan.sets) else {})},
             metrics={},
+            usage=status.usage,
         )
         if number in known:
             task = Entry(msgspec.structs.replace(run, id=name, folder=layout.task(run.folder, number)), status)

@@ -44,6 +44,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     track: bool = False
     mlflow_uri: str | None = None
     login_profile: bool = True
+    advice: bool = True
     tags: tuple[str, ...] = ()
     modules_to_load: tuple[str, ...] = ()
     after_module_load_cmd: str | None = None

@@ -6,8 +6,9 @@ from typing import Literal, Protocol
 
 import msgspec
 
-Kind = Literal["metrics", "events", "mlflow"]
-"""Kinds of files: metrics.jsonl of yurt.log, event files of TensorBoard, the folder mlruns of MLflow."""
+Kind = Literal["metrics", "events", "mlflow", "usage"]
+"""Kinds of files: metrics.jsonl of yurt.log, event files of TensorBoard, the folder mlruns of MLflow, and samples of
+what a run uses."""
 
 EVENTS = "tfevents"
 """A part of the name of every event file."""

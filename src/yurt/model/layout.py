@@ -87,6 +87,9 @@ JOBS = "jobs"
 ENV_WAIT = "env-wait"
 """If its job waits for a home sync and for its environment: the folder of the environment."""
 
+USAGE = "usage"
+"""Samples of what the processes of the run use: see sampler.sh. A task removes it at its end."""
+
 # Written by the run.
 OUT_LOG = "out.log"
 ERR_LOG = "err.log"

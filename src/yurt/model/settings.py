@@ -478,6 +478,13 @@ CONTEXT = (
         " (default: true).",
     ),
     Row(
+        key="advice",
+        form="flag",
+        example="false",
+        about="Whether `yurt run` advises to ask for less if earlier runs of the same command used much less than it"
+        " asks for (default: true).",
+    ),
+    Row(
         key="wheelhouse",
         form="list",
         site=True,

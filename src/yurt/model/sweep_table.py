@@ -13,6 +13,7 @@ import msgspec
 from yurt.model import params
 from yurt.model.run import State
 from yurt.model.tally import BAD
+from yurt.model.usage import Usage
 
 
 class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +32,8 @@ class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
     """Parameters of the sweep and of the task."""
     metrics: dict[str, Any]
     """The last value of each metric in the index of this machine."""
+    usage: Usage | None = None
+    """What it used of its resources; null if that is unknown."""
 
 
 class Column(NamedTuple):

@@ -34,6 +34,7 @@ from yurt.store.schema import LATER, RENAME_FIELDS, SCHEMA, VERSION
 from yurt.store.site_copies import SiteCopies
 from yurt.store.tasks import OPEN, Entry, Tasks, entry_of, task_of, usual
 from yurt.store.tracked import Tracking
+from yurt.store.usages import Usages
 
 UNSUBMITTED = "('waiting', 'submitting')"
 """States of runs that are possibly not submitted yet."""
@@ -58,7 +59,21 @@ class _Sets(msgspec.Struct, frozen=True):
     sets: list[dict[str, Any]] = []
 
 
-class Store(BadNodes, Drafts, Estimates, Made, Refreshes, Mirror, Notices, Tasks, Races, Copies, SiteCopies, Tracking):
+class Store(
+    BadNodes,
+    Drafts,
+    Estimates,
+    Made,
+    Refreshes,
+    Mirror,
+    Notices,
+    Tasks,
+    Races,
+    Copies,
+    SiteCopies,
+    Tracking,
+    Usages,
+):
     """The index in one file, which is created if absent and readable only by its owner."""
 
     def __init__(self, file: str) -> None:

@@ -69,7 +69,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
             folder=self.folder,
             sweep=bool(self.tasks),
             known=known,
-            deep=deep or all(each.path.rpartition("/")[2] == layout.EXIT for each in known),
+            deep=deep or all(each.path.rpartition("/")[2] in (layout.EXIT, layout.USAGE) for each in known),
             place=self.place,
             since=self.since,
             until=self.until,

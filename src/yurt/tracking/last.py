@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import msgspec
 
@@ -40,17 +41,35 @@ def last(store: Store, entry: Entry, *, patience: float) -> list[Metric]:
         return metrics.of(file.read())
 
 
+def samples(entry: Entry) -> bytes:
+    """Return the samples of what a run uses: of its folder on this machine, or those that came with `last`."""
+    run = entry.run
+    prefix = "" if run.task is None else f"{layout.TASKS}/{run.task}/"
+    if kind_of(run.context_type).here:
+        file = Path(run.folder, layout.USAGE)
+    else:
+        copy = Followed(run.sweep or run.id).copies().get(f"{prefix}{layout.USAGE}")
+        if copy is None:
+            return b""
+        file = copy.file
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
 def _bring(unit: Unit) -> None:
     try:
-        look(connect.responding_backend(unit.context).files, unit.context, [unit], ["metrics"], deep=False)
+        look(connect.responding_backend(unit.context).files, unit.context, [unit], ["metrics", "usage"], deep=False)
     except YurtError:
         return
 
 
 class _Shallow(Unit, frozen=True, kw_only=True):
-    """A run of which only metrics.jsonl is wanted."""
+    """A run of which only metrics.jsonl and the samples of what it uses are wanted."""
 
     def growing(self, followed: Followed, *, deep: bool) -> Growing:
         whole = super().growing(followed, deep=deep)
-        known = [each for each in whole.known if each.path == layout.METRICS] or [Known(layout.METRICS, 0)]
+        have = {each.path: each for each in whole.known}
+        known = [have.get(name) or Known(name, 0) for name in (layout.METRICS, layout.USAGE)]
         return msgspec.structs.replace(whole, known=known, deep=False, place="")

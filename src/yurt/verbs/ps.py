@@ -12,6 +12,7 @@ import msgspec
 from yurt import queue_prefetch
 from yurt.config import paths
 from yurt.model.run import FINAL, State
+from yurt.model.usage import Usage
 from yurt.store import Entry, Store
 from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
@@ -56,6 +57,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     deleted_at: float | None = None
     """When its site deletes its results, at the earliest, if that is within 14 days, or was, and no copy of them is
     recorded."""
+    usage: Usage | None = None
+    """What it used of its resources; null if that is unknown, and for a sweep."""
 
 
 def ps(
@@ -193,6 +196,7 @@ def _row(store: Store, entry: Entry, refreshed: dict[str, float | None], deleted
         task_states=status.task_states or ({status.state: run.tasks} if run.tasks else {}),
         candidates=_candidates(store, entry) if run.race == run.id and run.race else [],
         deleted_at=deleted_at,
+        usage=status.usage,
     )
 
 

@@ -73,7 +73,7 @@ def run(
         _note_refused(error)
         raise
     notes = [*unused_keys.first_time(place.name), *neptune.first_time(entry.run.settings)]
-    return Result(kind="run", data=entry, warnings=[*notes, *warnings])
+    return Result(kind="run", data=entry, warnings=[*notes, *warnings, *_advice(index, entry.run)])
 
 
 def race(
@@ -121,6 +121,14 @@ def _note_refused(error: YurtError) -> None:
     with suppress(YurtError):
         if (known := folders.known_store()) is not None:
             known.note_refused(error.message)
+
+
+def _advice(index: Store, run: Run) -> list[str]:
+    if any(each.key == "advice" and each.value is False for each in run.settings):
+        return []
+    from yurt.lifecycle.advice import advice
+
+    return advice(index, run)
 
 
 def job_number(entry: Entry) -> str:

@@ -15,9 +15,12 @@ from yurt.lifecycle.files import metrics
 from yurt.lifecycle.files.metrics import Metric
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.archive import Parts
+from yurt.model import layout
 from yurt.model.progress import Watch, unwatched
 from yurt.model.race import RaceCandidate
 from yurt.model.run import Run
+from yurt.model.usage import Usage
+from yurt.model.usage_samples import UsageCurve
 from yurt.model.verdict import Verdict, verdict_of
 from yurt.sites import folders
 from yurt.store import Entry, Mirrored, Store
@@ -74,6 +77,10 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """Why it failed, as `yurt why` says, from what this machine has saved of it; null if it did not fail."""
     pending: Pending | None = None
     """What it waits for, as far as this machine knows; `yurt why` also queries the site."""
+    usage: Usage | None = None
+    """What it used of its resources, so far if it is running; null if that is unknown."""
+    usage_curve: UsageCurve | None = None
+    """The same over time, with --usage."""
     site_copy: LastingCopy | None = None
     """The copy that `yurt storage keep` made on a lasting tier, according to this machine."""
 
@@ -136,11 +143,13 @@ def show(
     *,
     cached: bool = False,
     table: Table = WHOLE,
+    usage: bool = False,
     on_found: Callable[[Run], None] = lambda _run: None,
     watch: Watch = unwatched,
 ) -> ShownRun | ShownSweep:
     """Return the details of a run or a sweep, after a refresh if it has not finished, unless `cached`.
 
+    `usage`: also of a single run, what it used over time.
     `on_found` is called with the run before its site is queried, and may raise. A site that cannot be queried is a
     warning. NotFoundError: no task of a sweep matches the filters.
     """
@@ -164,7 +173,8 @@ def show(
     ask = not cached and len(warnings) == named  # do not query a site again that just failed to respond
     if entry.run.tasks:
         return _sweep(index, entry, table, warnings, watch, ask=ask)
-    return _run(index, entry, warnings, inspect=ask)
+    found = _run(index, entry, warnings, inspect=ask)
+    return _with_curve(entry, found, ask=ask) if usage else found
 
 
 def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch: Watch, *, ask: bool) -> ShownSweep:
@@ -226,6 +236,7 @@ def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> S
         retried_as=store.retries(run),
         on_site=parts,
         metrics=_metrics(store, entry, ask=inspect),
+        usage=_usage(entry),
         packages=_packages(store, entry.run, ask=inspect),
         candidates=_candidates(store, entry.run),
         tracked=store.tracked(entry.run.sweep or run),
@@ -270,6 +281,35 @@ def _pending(store: Store, entry: Entry) -> Pending | None:
 
     found = pending.pending(entry.run, entry.status, None, 0, after=awaited(store, entry.run))
     return msgspec.structs.replace(found, waited=None)  # it would differ between machines
+
+
+def _usage(entry: Entry) -> Usage | None:
+    """Return what a run used; of a running one, what came with its last metrics."""
+    if entry.status.final or entry.status.state != "running":
+        return entry.status.usage
+    from yurt.model.usage_samples import usage
+    from yurt.tracking.last import samples
+
+    return usage(samples(entry))
+
+
+def _with_curve(entry: Entry, found: ShownRun, *, ask: bool) -> ShownRun:
+    """Add what a run used over time. UnreachableError: that is only on its site."""
+    from yurt.model.usage_samples import curve
+    from yurt.tracking.last import samples
+
+    text = samples(entry)
+    if ask and entry.run.folder and (not text or entry.status.final):
+        from yurt.sites import connect
+
+        try:
+            text = connect.responding_backend(entry.run.context).files.read(entry.run.folder, layout.USAGE) or text
+        except YurtError as error:
+            if not text:
+                raise
+            found = msgspec.structs.replace(found, warnings=[*found.warnings, error.message])
+    data = msgspec.structs.replace(found.data, usage_curve=curve(text))
+    return msgspec.structs.replace(found, data=data)
 
 
 def _site_copy(store: Store, run: str) -> LastingCopy | None:

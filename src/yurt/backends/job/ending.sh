@@ -79,9 +79,15 @@ tidy() { # removes what nobody needs after the end: links to the code, unchanged
   find @WORK@ -depth -type d -empty -delete
   rmdir @OUTPUTS@ @CHECKPOINTS@
 } 2> /dev/null
+record_use() { # adds the last sample of this start to the file; sets `usage` to a field for exit.json
+  usage=$(used)
+  case $usage in *"$newline"*) ;; *) usage='' && return ;; esac
+  [ -n "$sweep" ] && [ -z "$reason" ] || [ -z "${usage%%"$newline"*}" ] || echo "${usage%%"$newline"*}" >> @USAGE@
+  usage=${usage#*"$newline"}
+} 2> /dev/null
 fold() { # after the end of a task, only exit.json, logs and results stay: a sweep may have thousands of tasks
   [ -n "$sweep" ] || return 0
-  rm -rf @WINNER@ @WINNER@.d @START@* @END@* @STOPPED@* @BEAT@* @CHILD@* @SET@ @PARAMS@
+  rm -rf @WINNER@ @WINNER@.d @START@* @END@* @STOPPED@* @BEAT@* @CHILD@* @SET@ @PARAMS@ @USAGE@ @USAGE@.new
   for each in @OUT_LOG@ @ERR_LOG@; do [ -s "$each" ] || rm -f "$each"; done
 }
 plain_text() { # plain_text TEXT LENGTH: prints a text without what JSON would escape
@@ -122,6 +128,7 @@ finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is
   fi
   if decide_restart "$1" "$2"; then
     case $reason,$reply in stopped,RUNNING*) reason=preempted ;; esac
+    record_use
     write_once "@END@$k" "$1 $reason $began $now $(saved)" > /dev/null
     drop_copy "$local_env"
     [ "$reason" = stopped ] || restart
@@ -137,6 +144,7 @@ end
     seconds=$((seconds + to - from)) each=$((each + 1))
   done
   [ "$1" -eq 0 ] || explain_denied
+  record_use
   why=
   case $1,$cause in
     78,*) why=$(cat @WHY@ 2> /dev/null) ;;
@@ -146,7 +154,7 @@ end
   [ -z "$why" ] || why=$(plain_text "$why" 300)
   [ -z "$unstaged" ] || unstaged=$(plain_text "$unstaged" 700)
   patience=600 # without it, the end is not known; a full disk may have room soon
-  write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))${why:+,\"why\":\"$why\"}${unstaged:+,\"unstaged\":\"$unstaged\"}$(measured)}" > /dev/null
+  write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))${why:+,\"why\":\"$why\"}${unstaged:+,\"unstaged\":\"$unstaged\"}$usage$(measured)}" > /dev/null
   patience=
   [ -n "$sweep" ] || write_once "@END@$k" "$1 done $began $now" > /dev/null
   drop_shares

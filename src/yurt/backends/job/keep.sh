@@ -67,7 +67,7 @@ while IFS= read -r folder && IFS= read -r verdict; do
     echo 'there 0 0'
     settle "$verdict"
     note @STATUS@
-    note @EXIT@
+    note @EXIT@ || piece usage @USAGE@ 60000 # of a job that was killed
     if [ -n "$content" ]; then
       piece out @OUT_LOG@ "$log"
       piece err @ERR_LOG@ "$log"

@@ -55,7 +55,7 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   if [ "$k" -gt 1 ] && ! read_written "@END@$((k - 1))" > /dev/null; then fence $((k - 1)); fi
   if read_written @EXIT@ > /dev/null; then exit 0; fi
 
-  child='' timers='' heartbeat='' silent='' local_env='' keeper='' keeper_born='' stage_until='' unstaged='' stage_saved=''
+  child='' timers='' heartbeat='' sampling='' spent_before='' silent='' local_env='' keeper='' keeper_born='' stage_until='' unstaged='' stage_saved=''
   [ "$k" -eq 1 ] || failures_left 1 || finish 1 node_failed
   trap on_term TERM
   trap 'signal_command INT; note_stop stopped' INT
@@ -81,9 +81,14 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   export YURT_RESTARTS=$((k - 1))
   [ -z "$unpack" ] || local_env=$(env_copy "$unpack")
   [ -z "${stage-}" ] || stage_begin
+  spent_before=$(spent)
   ([ -z "$stopped" ] || exit 143; [ -z "$local_env" ] || export YURT_ENV_COPY="$local_env"; [ -z "$keeper" ] || export YURT_KEEPER="$keeper $keeper_born"; umask "$mask" && with_shares in_own_session "$(command -v bash || command -v sh)" "${sweep:-$run}/@JOB@" inside "$nonce") < /dev/null &
   child=$!
   [ -z "$stopped" ] || { sleep 1; on_term; }
+  if [ -n "$spent_before" ]; then
+    (in_own_session sh "${sweep:-$run}/@JOB@" sample "$k" "$child" $$ "$born") < /dev/null > /dev/null 2>&1 &
+    sampling=$!
+  fi
   [ "$kind" = slurm ] || echo "$child $(born "$child")" > "@CHILD@$k"
   [ "$kind" = slurm ] || due=$((came + ${limit:-0} - ${stage_time:-0}))
   if [ -n "$limit" ] && { [ "$kind" != slurm ] || [ "$requeues" -gt 0 ] || [ "${stage_time:-0}" -gt 0 ]; }; then set_alarm; fi
@@ -105,6 +110,8 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
     while command_runs && [ "$(date +%s)" -lt "$until" ]; do sleep 1; done
   fi
   cancel_timers
+  # No wait for the sampler: it may hang on a disk.
+  [ -z "$sampling" ] || kill_session "$sampling"
   if [ -n "$keeper" ]; then
     signal_command KILL # processes your command left behind do not change its outputs while they are copied
     stage_end
@@ -132,5 +139,6 @@ case ${1-} in
   session) begin_session ;;
   hold) hold_resources ;;
   heartbeat) shift && heartbeat "$@" ;;
+  sample) shift && sample "$@" ;;
   *) run_start "$@" ;;
 esac

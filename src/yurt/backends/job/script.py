@@ -154,7 +154,7 @@ def _place_of(run: Run) -> list[str]:
     return [
         f"sweep={quote(run.folder)}",
         "case ${1-} in",
-        "  inside | heartbeat) ;;",
+        "  inside | heartbeat | sample) ;;",
         '  *) [ -z "${3-}" ] || YURT_TASK_INDEX=$(($3 + ${SLURM_ARRAY_TASK_ID:-0})) ;;',
         "esac",
         f'export YURT_TASK_INDEX="${{YURT_TASK_INDEX:-0}}" # by hand: YURT_TASK_INDEX=3 sh {layout.JOB}',
@@ -356,6 +356,7 @@ PARTS = (
     "time_limit.sh",
     "heartbeat.sh",
     "restart.sh",
+    "sampler.sh",
     "ending.sh",
     "holder.sh",
     "main.sh",

@@ -1,6 +1,6 @@
 # Sends the new bytes of files that grow. Needs nothing but find, awk and tail.
 # arguments: NONCE KINDS OVERLAP ROOTS TABLE
-# KINDS: some of the words events, metrics and mlflow.
+# KINDS: some of the words events, metrics, mlflow and usage.
 # ROOTS: a line "DEPTH FOLDER" for each folder to search; 0: however deep.
 # TABLE: lines "R FOLDER" and "S FOLDER" for runs and sweeps, "P SINCE UNTIL FOLDER" for folders in which runs write that
 # are not theirs alone, "T SIZE SEEN PATH" for each file that the caller has, with the size of its copy.
@@ -17,6 +17,7 @@ end
   set -- "$@" -type d \( -name .git -o -name __pycache__ -o -name node_modules -o -name site-packages -o -name wandb \) -prune
   set -- "$@" -o -type f \( -name @EXIT@ -o -path '*/@EXIT@.d/text'
   case $kinds in *' metrics '*) set -- "$@" -o -name 'metrics*.jsonl' ;; esac
+  case $kinds in *' usage '*) set -- "$@" -o -name @USAGE@ ;; esac
   case $kinds in *' events '*) set -- "$@" -o -name '*tfevents*' ;; esac
   case $kinds in *' mlflow '*) set -- "$@" -o -path '*/@OUTPUTS@/mlruns/*' ! -path '*/artifacts/*' ;; esac
   find "$@" \) -printf 'F %s:%T@ %s %p\n' 2> /dev/null
@@ -47,7 +48,7 @@ end
     done[path] = 1
     name = path
     sub(".*/", "", name)
-    if (name ~ /^metrics(\.[0-9]+)?\.jsonl$/ || name == "@EXIT@") { if (!of_run(above(path))) next }
+    if (name ~ /^metrics(\.[0-9]+)?\.jsonl$/ || name == "@EXIT@" || name == "@USAGE@") { if (!of_run(above(path))) next }
     else if (path ~ /\/@EXIT@\.d\/text$/) { if (!of_run(above(above(path)))) next }
     else if (name ~ /^metrics.*\.jsonl$/ && name !~ /tfevents/) next
     else if (elsewhere(path)) next

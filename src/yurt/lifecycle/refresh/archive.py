@@ -207,11 +207,21 @@ def _adopt(store: Store, entries: Sequence[Entry], found: dict[int, dict[str, Pi
         if not status.final:
             return status
         verdict = read_verdict(_content(pieces, layout.STATUS))
-        return adopt(status, verdict, read_ending(_content(pieces, layout.EXIT)), now)
+        after = adopt(status, verdict, read_ending(_content(pieces, layout.EXIT)), now)
+        return after if after.usage is not None else _measured(after, _content(pieces, "usage"))
 
     store.change(runs, lambda run, status: adopted(runs[run], status))
     for sweep, each in tasks.items():
         store.change_tasks(sweep, each, lambda number, status, each=each: adopted(each[number], status))  # type: ignore[misc]
+
+
+def _measured(status: Status, samples: bytes) -> Status:
+    """Return the status of a run whose job was killed, with what it had used until then."""
+    if not samples:
+        return status
+    from yurt.model.usage_samples import usage
+
+    return msgspec.structs.replace(status, usage=usage(samples))
 
 
 def _adopt_sweep(store: Store, sweep: str, verdict: SweepVerdict | None) -> None:

@@ -1,0 +1,114 @@
+"""Reads the samples that a job records of what it uses: the file `usage` in a run folder. Pure.
+
+The format is in backends/job/sampler.sh. Lines that a full disk or a killed job cut off are skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from yurt.model.usage import Usage
+
+NUMBERS = r"(\d+) (\d+\.\d) (\d+\.\d\d) (\d+\.\d\d) (\d+) (\d+) (\d+|-) (\d+|-)"
+SAMPLE = re.compile(NUMBERS.encode())
+HEAD = re.compile(rb"= (\d+) (\d+) (\d+|-) (\d+|-)")
+
+
+class Sample(NamedTuple):
+    """One line: what a start had used after some time."""
+
+    start: int
+    seconds: float
+    cpu: float
+    """CPU seconds so far."""
+    memory: int
+    """MB, since the last sample."""
+    peak: int
+    """MB, in this start so far."""
+    gpu: int | None
+    """Mean utilization in percent, since the last sample."""
+    gpu_memory: int | None
+    """MB on one GPU."""
+
+
+class UsageCurve(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run used over time, one value for each sample; null where nothing was measured."""
+
+    seconds: list[float] = []
+    """Time since its first start, without the time between starts."""
+    cpus: list[float] = []
+    """The mean number of busy CPUs since the last sample."""
+    memory_mb: list[int] = []
+    """The most memory since the last sample."""
+    gpu_percent: list[int | None] = []
+    """Mean utilization of its GPUs since the last sample."""
+
+
+def samples(text: bytes) -> list[Sample]:
+    """Return the samples in a file, in order."""
+    found = []
+    for line in text.split(b"\n")[:-1]:
+        match = SAMPLE.fullmatch(line)
+        if match is None:
+            continue
+        start, seconds, cpu, _steps, memory, peak, gpu, gpu_memory = match.groups()
+        found.append(
+            Sample(int(start), float(seconds), float(cpu), int(memory), int(peak), _number(gpu), _number(gpu_memory))
+        )
+    return found
+
+
+def usage(text: bytes) -> Usage | None:
+    """Return what a run used according to its samples; None if there is none."""
+    found = samples(text)
+    if not found:
+        return None
+    last = {each.start: each for each in found}
+    heads = [match for line in text.split(b"\n") if (match := HEAD.fullmatch(line))]
+    nodes, cpus, limit = (_number(each) for each in heads[-1].groups()[1:]) if heads else (None, None, None)
+    gpu = [(each.gpu, span) for each, span in zip(found, spans(found), strict=True) if each.gpu is not None]
+    time = sum(span for _percent, span in gpu)
+    return Usage(
+        seconds=round(sum(each.seconds for each in last.values()), 1),
+        cpu_seconds=round(sum(each.cpu for each in last.values()), 2),
+        memory_mb=max(each.peak for each in found) or None,
+        gpu_percent=round(sum(percent * span for percent, span in gpu) / time, 1) if time else None,
+        gpu_memory_mb=max((each.gpu_memory for each in found if each.gpu_memory is not None), default=None),
+        nodes=nodes or 1,
+        cpus=cpus,
+        memory_limit_mb=limit or None,
+    )
+
+
+def spans(found: Sequence[Sample]) -> list[float]:
+    """Return the seconds since the sample before each, in the same start."""
+    before = [None, *found][: len(found)]
+    return [
+        max(0.1, each.seconds - (last.seconds if last is not None and last.start == each.start else 0))
+        for each, last in zip(found, before, strict=True)
+    ]
+
+
+def curve(text: bytes) -> UsageCurve:
+    """Return what a run used over time."""
+    found = samples(text)
+    times, cpus = [], []
+    ended, last = 0.0, None
+    for each, span in zip(found, spans(found), strict=True):
+        again = last is None or last.start != each.start
+        if last is not None and again:
+            ended += last.seconds
+        times.append(round(ended + each.seconds, 1))
+        cpus.append(round(max(0.0, each.cpu - (0 if again or last is None else last.cpu)) / span, 2))
+        last = each
+    return UsageCurve(
+        seconds=times, cpus=cpus, memory_mb=[each.memory for each in found], gpu_percent=[each.gpu for each in found]
+    )
+
+
+def _number(text: bytes) -> int | None:
+    return None if text == b"-" else int(text)
