@@ -177,8 +177,10 @@ def test_a_limit_of_a_qos_and_a_comment(laptop: Laptop, lab: Lab) -> None:
         eventually(limited)
         job = laptop.quick("show", runs[1], "--json").json["data"]["status"]["job"]
         root(lab, "alpha", f"scontrol update jobid={job} admincomment='use QOS normal'")
+        words = "limit: QOS few: at most 1 running job for each user; you have 1 running\n"
+        # Slurm looks at a changed job again, and has no reason until then.
+        eventually(lambda: words in laptop.quick("why", runs[1]).out)
         found = laptop.quick("why", runs[1]).out
-        assert "limit: QOS few: at most 1 running job for each user; you have 1 running\n" in found
         assert "admin: use QOS normal\n" in found and "CPUs" in found
     finally:
         laptop.quick("cancel", *runs)

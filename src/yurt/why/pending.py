@@ -102,7 +102,7 @@ def pending(
     parts = _partitions(partition, live)
     return Pending(
         native=native,
-        sentence=_without(status.reason, help_) or "waiting in the queue",
+        sentence=_without(_words(status, native), help_) or "waiting in the queue",
         advice=help_.replace("RUN", run.id),
         limits=[amounts.words(each, details) for each in details.limits] if details is not None else [],
         after=list(after),
@@ -140,6 +140,15 @@ def _native(run: Run, status: Status, job: LiveJob | None, details: WaitingJob |
     seen = (job.reason if job is not None else "") or (details.reason if details is not None else "")
     # The poll of runs tells apart a run that waits for a home sync from one that the user holds.
     return known if seen and known.startswith(f"{seen} ") else seen or known
+
+
+def _words(status: Status, native: str) -> str:
+    """Return the reason in words: that of the last refresh, unless the site reports another one now."""
+    if not native or native == _reason(status.native):
+        return status.reason
+    from yurt.backends.slurm.states import describe
+
+    return describe("PENDING", native)
 
 
 def _without(reason: str, known: str) -> str:
