@@ -123,7 +123,18 @@ def test_json(user: User, sweep: str) -> None:
     found = user.quick("show", sweep, "--cached", "--sort", "-seed", "--filter", "lr=0.1", "--json").json
     data: dict[str, Any] = found["data"]
     assert found["kind"] == "sweep-shown"
-    known = {"run", "status", "task_states", "retried_as", "rows", "packages", "candidates", "tracked", "deleted_at"}
+    known = {
+        "run",
+        "status",
+        "task_states",
+        "retried_as",
+        "rows",
+        "packages",
+        "candidates",
+        "tracked",
+        "deleted_at",
+        "usage",
+    }
     assert set(data) == {*known, "failures"}
     assert data["failures"] == [{"why": "exit code 4", "count": 1, "tasks": "1"}]
     assert data["run"]["id"] == sweep and data["task_states"] == {"completed": 5, "failed": 1}

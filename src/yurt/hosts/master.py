@@ -97,7 +97,7 @@ class Master:
             return []
 
     def note_kept(self, names: Sequence[str]) -> None:
-        """Record which scripts the destination has. If a concurrent record is lost, a script is sent once more."""
+        """Record which scripts the destination has. If a concurrent record is lost, a script is sent again."""
         temporary = Path(f"{self.socket}.kept.{os.getpid()}.{threading.get_ident()}")
         private.write(temporary, "".join(f"{each}\n" for each in names[-50:]).encode())
         temporary.rename(f"{self.socket}.kept")

@@ -30,7 +30,7 @@ Keep = Literal["no", "call", "save"]
 END = "# the end of the script"
 """The last line of a script that is sent apart from what calls it: without it, a part is missing."""
 
-KEPT = "yurt-kept"
+KEPT = "yurt-saved"
 """What follows the end of the output if the script was saved."""
 
 FOLDER = '"${XDG_CACHE_HOME:-$HOME/.cache}/yurt/scripts"'
@@ -118,7 +118,7 @@ def pack(
 
 
 def _call(name: str, missing: str) -> str:
-    """Return lines that load a script of the host. They execute what they have checked, whoever wrote the file."""
+    """Return lines that load a script of the host. They execute the bytes that they compared: its owner does not matter."""
     return f"""\
 yurt_text=$(command cat {FOLDER}/{name} 2> /dev/null)
 [ "$(printf %s "$yurt_text" | command sha256sum)" = '{name}  -' ] || {{ echo {missing} && exit 0; }}
