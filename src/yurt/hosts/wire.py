@@ -118,7 +118,7 @@ def pack(
 
 
 def _call(name: str, missing: str) -> str:
-    """Return lines that load a script of the host. They execute the bytes that they compared: its owner does not matter."""
+    """Return lines that load a script of the host. They execute what they compared; its owner does not matter."""
     return f"""\
 yurt_text=$(command cat {FOLDER}/{name} 2> /dev/null)
 [ "$(printf %s "$yurt_text" | command sha256sum)" = '{name}  -' ] || {{ echo {missing} && exit 0; }}
