@@ -10,6 +10,7 @@ BENCHMARKS = (
     "startup",
     "log",
     "connection",
+    "latency",
     "lab",
     "submit",
     "sweep",
