@@ -25,6 +25,7 @@ FOR_TESTS = (
     "toybox",
     "libarchive-tools",
     "chromium",
+    "mmdebstrap",
 )
 NEEDED = (*packages.PACKAGES, *FOR_TESTS)
 
