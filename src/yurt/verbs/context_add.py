@@ -17,6 +17,7 @@ from yurt.profiles.apply import Applied, apply
 from yurt.profiles.find import Known, of_facts
 from yurt.sites.connect import real_host, ssh_host
 from yurt.sites.facts import probe
+from yurt.verbs.context_probe import cautions
 from yurt.verbs.result import Result
 
 Ask = Callable[[str, Sequence[str]], str]
@@ -79,7 +80,8 @@ def add(
         contexts.use(file, context.name)
     if facts is not None:
         kept.save(context, facts)
-    return Result(kind="context-added", data=Added(context, facts, current, applied))
+    warnings = cautions(facts) if facts is not None else []
+    return Result(kind="context-added", data=Added(context, facts, current, applied), warnings=warnings)
 
 
 def _facts(wanted: Context, ask: Ask | None, watch: Watch) -> Facts:

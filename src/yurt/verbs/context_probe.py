@@ -22,4 +22,12 @@ def probe(
         found = ask_node(context, internet=internet or INTERNET, patience=timeout, watch=watch)
     else:
         found = ask(context, watch=watch)
-    return Result(kind="facts", data=found)
+    return Result(kind="facts", data=found, warnings=cautions(found))
+
+
+def cautions(facts: Facts) -> list[str]:
+    """Return what a user must know about the versions of a site."""
+    from yurt.backends.slurm.versions import caution
+
+    text = caution(facts.slurm_version)
+    return [text] if text else []
