@@ -17,13 +17,13 @@ for layer in all "$ROLE" "$host"; do cp -a "layers/$layer/." "hosts/$host/rw/upp
 chmod 755 "hosts/$host/rw/upper"
 (
   cd "hosts/$host" # relative names: the path of the state folder may contain a colon or a comma
-  lower=/
+  below=/
   if [ "$LOWER" != / ]; then
     mkdir -p lower
     mount --bind -o ro "$LOWER" lower
-    lower=lower
+    below=lower
   fi
-  mount -t overlay -o "lowerdir=$lower,upperdir=rw/upper,workdir=rw/work" overlay root
+  mount -t overlay -o "lowerdir=$below,upperdir=rw/upper,workdir=rw/work" overlay root
 )
 
 mount -t proc proc "$root/proc"
