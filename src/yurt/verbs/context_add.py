@@ -16,8 +16,7 @@ from yurt.model.progress import Event, Watch, unwatched
 from yurt.profiles.apply import Applied, apply
 from yurt.profiles.find import Known, of_facts
 from yurt.sites.connect import real_host, ssh_host
-from yurt.sites.facts import probe
-from yurt.verbs.context_probe import cautions
+from yurt.sites.facts import cautions, probe
 from yurt.verbs.result import Result
 
 Ask = Callable[[str, Sequence[str]], str]

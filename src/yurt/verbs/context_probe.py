@@ -5,7 +5,7 @@ from __future__ import annotations
 from yurt.config import contexts
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
-from yurt.sites.facts import INTERNET, ask, ask_node
+from yurt.sites.facts import INTERNET, ask, ask_node, cautions
 from yurt.verbs.result import Result
 
 
@@ -23,11 +23,3 @@ def probe(
     else:
         found = ask(context, watch=watch)
     return Result(kind="facts", data=found, warnings=cautions(found))
-
-
-def cautions(facts: Facts) -> list[str]:
-    """Return what a user must know about the versions of a site."""
-    from yurt.backends.slurm.versions import caution
-
-    text = caution(facts.slurm_version)
-    return [text] if text else []
