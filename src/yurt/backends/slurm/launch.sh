@@ -20,44 +20,11 @@ launch() { # launch [SBATCH-OPTION]...
 }
 submit() { # submit SBATCH-ARGUMENT...: sets job
   [ -z "$hold" ] || [ -z "$sync" ] || printf '%s\n' "$env" > @ENV_WAIT@ # before the sync that lists it can end
-  try_sbatch "$@" || return
+  reply=$(umask "$mask" && sbatch --parsable ${hold:+--hold} "$@" < /dev/null) || return
   job=$(job_id "$reply")
   echo "$job" >> "@JOBS@"
   [ -z "$hold" ] || release_when_built
 }
-try_sbatch() { # try_sbatch SBATCH-ARGUMENT...: sets reply
-  reply=$(umask "$mask" && sbatch --parsable ${hold:+--hold} "$@" < /dev/null) && return
-  refused=$? fewer='' # 24.11 and 26.05 refuse a dependency on a job that they no longer list; 22.05 accepts it
-  for word; do
-    shift
-    case $word in --dependency=*afterany:*)
-      depends=$(still_listed "${word#*=}")
-      [ "$depends" = "${word#*=}" ] || fewer=yes
-      [ -n "$depends" ] || continue
-      word=--dependency=$depends ;;
-    esac
-    set -- "$@" "$word"
-  done
-  [ -n "$fewer" ] || return "$refused"
-  reply=$(umask "$mask" && sbatch --parsable ${hold:+--hold} "$@" < /dev/null)
-}
-still_listed() ( # still_listed DEPENDENCIES: prints them without `afterany` of jobs that are no longer listed: they ended
-  case $1 in *\?*) printf %s "$1" && exit ;; esac # alternatives
-  IFS=, kept=
-  for clause in $1; do
-    case $clause in afterany:*)
-      IFS=: listed=
-      for job in ${clause#afterany:}; do
-        case $(timeout 60 scontrol show job "${job%%+*}" 2>&1) in *'Invalid job id'*) ;; *) listed=$listed:$job ;; esac
-      done
-      IFS=,
-      [ -n "$listed" ] || continue
-      clause=afterany$listed ;;
-    esac
-    kept=${kept:+$kept,}$clause
-  done
-  printf %s "$kept"
-)
 release_when_built() { # the builder of the environment releases the job, if it is registered early enough
   printf %s "$sync" > "$env/wait.$job"
   ! env_is_idle "$env" || release_built "$env" "$job"
