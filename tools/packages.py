@@ -25,6 +25,7 @@ FOR_TESTS = (
     "toybox",
     "libarchive-tools",
     "chromium",
+    "mmdebstrap",
 )
 NEEDED = (*packages.PACKAGES, *FOR_TESTS)
 
@@ -42,7 +43,7 @@ def lab_packages_installed() -> bool:
 
 
 def as_root(argv: list[str]) -> list[str]:
-    return argv if os.geteuid() == 0 else ["sudo", "-n", "--preserve-env=CI,SLOW_TESTS,YURT_TEST_HOME", *argv]
+    return argv if os.geteuid() == 0 else ["sudo", "-n", "--preserve-env=CI,SLOW_TESTS,LAB_SLURM,YURT_TEST_HOME", *argv]
 
 
 def main(needed: Sequence[str] = NEEDED) -> int:

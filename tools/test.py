@@ -1,7 +1,8 @@
 """`make test`: install packages, lint, test. Prints what it skips because this machine cannot run it.
 
 ONLY="PATH…" runs only these tests, one at a time, on a lab that stays up for the next run.
-SLOW=1 includes tests marked as slow. WORKERS=N sets the number of parallel workers.
+SLOW=1 includes tests marked as slow, and runs the suites below on every version of Slurm. WORKERS=N sets the number of
+parallel workers. LAB_SLURM=VERSION runs all tests on that version.
 """
 
 from __future__ import annotations
@@ -13,8 +14,25 @@ import time
 from pathlib import Path
 
 from tools import lint, packages
+from yurt.lab import versions
 
 PYTEST = [sys.executable, "-m", "pytest"]
+VERSIONS = ("22.05", "24.11", "26.05")
+"""The versions of Slurm that a lab can have: the keys of yurt.lab.versions.RELEASES."""
+
+ON_EVERY_VERSION = [
+    "tests/backends",
+    "tests/api",
+    *(f"tests/lab/test_{name}.py" for name in ("alpha", "beta", "faults", "people")),
+    *(f"tests/hosts/test_{name}.py" for name in ("contract", "ssh")),
+    *(f"tests/lifecycle/test_{name}.py" for name in ("cancelled_outside", "dependencies", "many_logs", "node_down")),
+    *(f"tests/lifecycle/test_{name}.py" for name in ("out_of_memory", "outbox", "races", "rejected", "restarts")),
+    *(f"tests/lifecycle/test_{name}.py" for name in ("secrets", "select", "sweeps")),
+    *(f"tests/cli/test_{name}.py" for name in ("hold", "run", "sbatch_scripts")),
+    *(f"tests/verbs/test_{name}.py" for name in ("cluster", "shell", "sites", "stage", "why")),
+]
+"""What depends on Slurm: the contracts, exactly one start, requeues, preemption, sweeps, secrets, the executor."""
+
 NO_TESTS = 5
 """pytest's exit code if it collected no tests."""
 
@@ -39,7 +57,24 @@ def run_all() -> int:
     workers = os.environ.get("WORKERS", "") or "4"
     in_parallel = ["-n", workers, "--dist", "loadgroup", "--no-loadscope-reorder"]
     codes = [pytest("not alone", *in_parallel), pytest("alone")]
+    if os.environ.get("SLOW_TESTS") and not os.environ.get("LAB_SLURM"):
+        codes += [run_version(version, in_parallel) for version in VERSIONS if version != own_version()]
     return next((code for code in codes if code not in (0, NO_TESTS)), 0)
+
+
+def own_version() -> str:
+    """Return the version of Slurm of this machine, on which all tests run."""
+    return versions.series(versions.installed())
+
+
+def run_version(version: str, arguments: list[str]) -> int:
+    """Run the suites that depend on Slurm on a lab with another version."""
+    print(f"test: Slurm {version}", flush=True)
+    os.environ["LAB_SLURM"] = version
+    try:
+        return pytest("lab and not alone", *arguments, *ON_EVERY_VERSION)
+    finally:
+        del os.environ["LAB_SLURM"]
 
 
 def run_only(paths: list[str]) -> int:

@@ -99,6 +99,7 @@ CODES: dict[str, str] = {
     "lab-packages-missing": "Debian packages that the lab needs are not installed.",
     "lab-install-failed": "The package manager could not install the lab's packages.",
     "lab-disk-low": "There is not enough free disk space for the lab.",
+    "lab-root-failed": "The root file system with another version of Slurm could not be built.",
     "lab-address-in-use": "The lab's network addresses are already in use on this machine.",
     "lab-busy": "Another yurt process is starting or stopping this lab.",
     "lab-down": "The lab, or the named host, is not running.",

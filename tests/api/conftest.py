@@ -9,7 +9,9 @@ import pytest
 
 from tests.calls import Called, call
 from tests.laptop import Laptop
+from yurt.api.pickles import HERE
 from yurt.clocks import clocks
+from yurt.lab import Lab
 from yurt.sites import folders
 
 CONTEXTS = ["local", pytest.param("alpha", marks=pytest.mark.lab), pytest.param("beta", marks=pytest.mark.lab)]
@@ -40,8 +42,11 @@ def at_home(tmp_path: Path) -> Here:
 
 
 @pytest.fixture
-def with_clusters(laptop: Laptop) -> Here:
-    """A user with the lab's clusters."""
+def with_clusters(lab: Lab, laptop: Laptop) -> Here:
+    """A user with the lab's clusters. Their Python must be able to load the functions of these tests."""
+    python = (lab.root / "usr/bin/python3").readlink().name
+    if lab.root != Path("/") and python != f"python{HERE}":
+        pytest.skip(f"functions of a test need Python {HERE}; the clusters have {python} (see tests/versions)")
     return Here(laptop.home, laptop.environment)
 
 

@@ -22,6 +22,7 @@ class Asked:
     seed: int
     runs: int
     only: list[str]
+    slurm: str
     home: str | None
     timeout: float
 
@@ -44,6 +45,7 @@ def arguments(name: str, about: str | None, *, runs: int, faults: Sequence[str],
     parser.add_argument(
         "--only", action="append", choices=list(faults), default=[], help="inject only this fault; can be repeated"
     )
+    parser.add_argument("--slurm", default="", help="version of Slurm on the lab (default: that of this machine)")
     parser.add_argument("--home", help="store the lab in this folder and leave it running")
     parser.add_argument(
         "--timeout", type=float, default=timeout, help=f"seconds for what is left at the end (default: {timeout:.0f})"
@@ -72,7 +74,7 @@ def drive(name: str, asked: Asked, about: str, play: Callable[[Stage], bool]) ->
     print(f"seed {asked.seed}: {about}; log: {work / 'log'}", flush=True)
     began = time.monotonic()
     lab = Lab()
-    lab.up()
+    lab.up(slurm=asked.slurm)
     try:
         right = play(Stage(lab, work, runtime))
     finally:
@@ -89,4 +91,6 @@ def print_replay(name: str, asked: Asked, began: float) -> None:
     """Print how long a campaign took, and the command that repeats it."""
     only = "".join(f" --only '{fault}'" for fault in asked.only)
     sys.stdout.flush()
-    print(f"{time.monotonic() - began:.0f} s. To replay: {module(name)} --seed {asked.seed} --runs {asked.runs}{only}")
+    slurm = f" --slurm {asked.slurm}" if asked.slurm else ""
+    again = f"{module(name)} --seed {asked.seed} --runs {asked.runs}{only}{slurm}"
+    print(f"{time.monotonic() - began:.0f} s. To replay: {again}")

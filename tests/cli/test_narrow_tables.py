@@ -118,7 +118,9 @@ def test_lab_status(monkeypatch: pytest.MonkeyPatch) -> None:
         ssh_config="/lab/ssh_config",
         linked=True,
         limits="v1",
-        clusters=[ClusterStatus(name="alpha", context="alpha", up=True, hosts=[login, node], index=None)],
+        clusters=[
+            ClusterStatus(name="alpha", context="alpha", up=True, slurm="22.05.8", hosts=[login, node], index=None)
+        ],
         memory=1 << 20,
     )
     lines = drawn(lambda: lab._print_status(status), monkeypatch)

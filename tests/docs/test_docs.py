@@ -205,7 +205,7 @@ import os
 from yurt import lab
 
 class Noted:
-    def up(self):
+    def up(self, *, slurm):
         print("up in", os.environ["YURT_DATA_HOME"], os.environ["YURT_CONFIG_HOME"])
 
     def down(self, *, wipe):

@@ -20,6 +20,7 @@ OUTPUTS = [
     ("Timeout, server x not responding.", "ssh-timeout", 4),
     ("Connection closed by 10.0.0.1 port 22", "ssh-closed", 4),
     ("kex_exchange_identification: read: Connection reset by peer", "ssh-closed", 4),
+    ("kex_exchange_identification: Connection closed by remote host", "ssh-closed", 4),
     ("alice@x: Permission denied (publickey).", "ssh-denied", 5),
     ("alice@x: Permission denied (publickey,keyboard-interactive).", "ssh-login-required", 4),
     ("alice@x: Permission denied (publickey,password).", "ssh-login-required", 4),
@@ -38,6 +39,22 @@ def test_output_becomes_an_error(output: str, code: str, exit_code: int) -> None
     assert (error.code, error.exit_code) == (code, exit_code)
     assert error.message.startswith("big: ") and error.hint
     assert "{" not in error.message + error.hint
+
+
+@pytest.mark.parametrize(
+    ("output", "waits"),
+    [
+        ("kex_exchange_identification: banner line 0: Not allowed at this time\nConnection closed by x port 22", True),
+        ("kex_exchange_identification: Connection closed by remote host\nConnection closed by x port 22", True),
+        ("Exceeded MaxStartups\nConnection closed by x port 22", True),
+        ("Connection closed by x port 22", False),
+        ("client_loop: send disconnect: Broken pipe", False),
+    ],
+)
+def test_a_connection_that_ends_before_the_login(output: str, waits: bool) -> None:
+    """sshd 9.8 and later close connections for a while after failed logins; repeating at once makes it worse."""
+    error = classify("big", "alice@login", output)
+    assert error.code == "ssh-closed" and error.hint.startswith("wait a minute") == waits
 
 
 def test_a_rejected_key_names_the_next_steps() -> None:

@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-KEPT = frozenset(("YURT_TEST_HOME", "YURT_NODE_PYTHON"))
+KEPT = frozenset(("YURT_TEST_HOME", "YURT_NODE_PYTHON", "YURT_LAB_ROOTS"))
 """Settings of the suite itself."""
 
 FOREIGN = ("YURT_", "SLURM_", "SBATCH_", "SRUN_", "SQUEUE_", "SACCT_", "SALLOC_", "SCANCEL_", "GIT_", "XDG_", "HYDRA_")

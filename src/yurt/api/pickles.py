@@ -50,6 +50,11 @@ def dump(value: Any, what: str) -> bytes:
     return content
 
 
+def by_value(function: bytes, arguments: bytes) -> bool:
+    """Whether a call contains functions or classes of a script or notebook, which only the same Python can load."""
+    return b"cloudpickle" in function or b"cloudpickle" in arguments
+
+
 def packed(calls: Sequence[tuple[bytes, bytes]], *, folder: Path, subfolder: str) -> Calls:
     """Return calls, packed for one file. `folder` is the project's; `subfolder` is the working directory below it."""
     functions = list(dict.fromkeys(function for function, _arguments in calls))

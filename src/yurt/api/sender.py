@@ -13,12 +13,13 @@ from concurrent.futures._base import LOGGER
 from contextlib import suppress
 from typing import Any
 
-from yurt.api import leaving, pickles
+from yurt.api import leaving, pickles, pythons
 from yurt.api.batch import Batch, Posted
 from yurt.api.callbacks import Callbacks
 from yurt.api.errors import BrokenExecutorError, CallError
 from yurt.api.future import PART, Call, drop, fail, is_withdrawn, settle
 from yurt.api.receiver import Receiver, Submitted
+from yurt.config import facts as recorded_facts
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import plan as planning
 from yurt.lifecycle.plan.request import Planned, Request
@@ -238,6 +239,8 @@ class Sender:
         title = "python:" + "+".join([*titles[:3], *(["…"] if len(titles) > 3 else [])])
         request = self._request([each.shown for each in posted], title)
         planned = planning.plan(self._context, request, project=self._project, index=store)
+        if request.calls_python:
+            pythons.check(self._context.name, planned.plan, posted, recorded_facts.load(self._context))
         sweep = planned.plan.run.id
         with self._lock:
             if all(is_withdrawn(each.call) for each in posted):

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from yurt.lab.status import HostStatus, LabStatus
 
 CLUSTERS = ("alpha", "beta")
+SLURM_VERSIONS = ("22.05", "24.11", "26.05")
+"""The keys of yurt.lab.versions.RELEASES, which `--help` does not import."""
 
 
 @click.group(
@@ -39,7 +41,10 @@ _clusters = click.argument("clusters", metavar="[CLUSTERS]...", nargs=-1, type=c
 
 @verb(
     lab,
-    examples=["yurt lab up", "yurt lab up alpha -v", "yurt lab up --install", "yurt lab up --instance class2"],
+    examples=[
+        *("yurt lab up", "yurt lab up alpha -v", "yurt lab up --install", "yurt lab up --instance class2"),
+        "yurt lab up --slurm 26.05 --instance new",
+    ],
     context_help="",
 )
 @_clusters
@@ -52,6 +57,13 @@ _clusters = click.argument("clusters", metavar="[CLUSTERS]...", nargs=-1, type=c
     type=click.Choice(["auto", "v1", "v2", "none"]),
     default="auto",
     help="Version of cgroups used to enforce memory limits on alpha (default: auto; v2 is untested).",
+)
+@click.option(
+    "--slurm",
+    type=click.Choice(SLURM_VERSIONS),
+    callback=lambda _context, _option, value: value or "",
+    help="Version of Slurm on the clusters (default: that of this machine). The first use of another one takes a "
+    "minute and 750 MB of disk.",
 )
 def up(clusters: tuple[str, ...], instance: str, **options: Any) -> None:
     """Start the clusters and write their contexts.
@@ -71,7 +83,9 @@ def up(clusters: tuple[str, ...], instance: str, **options: Any) -> None:
         started = found.data
         (first, seconds), *others = sorted(started.seconds.items())
         times = "".join(f", {name} in {each:.1f} s" for name, each in others)
-        print(f"{first} ready in {seconds:.1f} s{times}; using {render.size(started.memory)} of memory")
+        print(
+            f"{first} ready in {seconds:.1f} s{times}; Slurm {started.slurm}, {render.size(started.memory)} of memory"
+        )
         print(f"contexts: {', '.join(started.contexts)}")
         print(f"next:  yurt lab shell {first}{_instance_option(instance)}  (as user alice)")
         print(f"or:    ssh -F {as_typed(started.ssh_config)} {first}")
@@ -86,11 +100,16 @@ def _instance_option(instance: str) -> str:
     return f" --instance {instance}" if instance else ""
 
 
-@verb(lab, examples=["yurt lab down", "yurt lab down beta", "yurt lab down --wipe"], context_help="")
+@verb(
+    lab,
+    examples=["yurt lab down", "yurt lab down beta", "yurt lab down --wipe", "yurt lab down --wipe --roots"],
+    context_help="",
+)
 @_clusters
 @instance_option
 @click.option("--wipe", is_flag=True, help="Also remove the lab's disks, job history and contexts.")
-def down(clusters: tuple[str, ...], instance: str, wipe: bool) -> None:
+@click.option("--roots", is_flag=True, help="With --wipe, also remove the root file systems of `lab up --slurm`.")
+def down(clusters: tuple[str, ...], instance: str, wipe: bool, roots: bool) -> None:
     """Stop the clusters.
 
     Without CLUSTERS, stops both. Their disks are kept for the next `yurt lab up`.
@@ -98,9 +117,11 @@ def down(clusters: tuple[str, ...], instance: str, wipe: bool) -> None:
     from yurt.verbs import lab as verbs
 
     with progress.watching() as watch:
-        done = verbs.down(clusters, name=instance, wipe=wipe, watch=watch)
+        done = verbs.down(clusters, name=instance, wipe=wipe, remove_roots=roots, watch=watch)
     names = " and ".join(done.data.clusters)
     text = f"{names} stopped{' and wiped' if wipe else ''}" if names else f"nothing to stop{' or wipe' if wipe else ''}"
+    if done.data.roots:
+        text += f"; removed the roots with Slurm {' and '.join(done.data.roots)}"
     render.result(done, lambda: print(text))
 
 
@@ -131,9 +152,10 @@ def _print_status(found: LabStatus) -> None:
     outside = [f"{name}:{host.name} {host.outside}" for name, host in hosts if host.outside]
     if narrow and outside:
         render.fact("outside: ", ", ".join(outside), len("outside: "))
+    versions = " and ".join(dict.fromkeys(cluster.slurm for cluster in found.clusters if cluster.slurm))
     print(
-        f"lab '{found.instance}': {render.size(found.memory)}, link {'on' if found.linked else 'off'}, "
-        f"memory limits {found.limits or 'not set'}"
+        f"lab '{found.instance}': Slurm {versions or 'not installed'}, {render.size(found.memory)}, "
+        f"link {'on' if found.linked else 'off'}, memory limits {found.limits or 'not set'}"
     )
     for cluster in found.clusters:
         if cluster.index is not None:

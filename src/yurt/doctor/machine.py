@@ -28,6 +28,7 @@ VARIABLES = {
     "YURT_CLOCKS",
     "YURT_PLAIN",
     "YURT_LAB",
+    "YURT_LAB_ROOTS",
     "YURT_LOCAL_CPUS",
     "YURT_LOCAL_GPUS",
     "YURT_TEST_HOME",

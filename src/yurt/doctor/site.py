@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from yurt.backends.job.script import quote
 from yurt.backends.shell.doctor import Site
 from yurt.backends.shell.ownership import refused
+from yurt.backends.slurm import versions
 from yurt.doctor.finding import Finding, fault, ok, skipped, warning
 from yurt.doctor.programs import dotted, version_in
 from yurt.model.context import Context
 
 SKEW_WARNING, SKEW_FAULT = 5.0, 60.0
 NODE_LOCAL = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/localscratch")
-OLDEST_SLURM, OLDEST_PYTHON = (20, 11), (3, 6)
+OLDEST_PYTHON = (3, 6)
 LEAST_KB, LEAST_INODES, NEARLY = 512 << 10, 10_000, 0.95
 USES = {
     "git": "without it, yurt uploads code as a tar archive",
@@ -151,12 +152,8 @@ def _slurm(site: Site, context: Context) -> Iterator[Finding]:
         remedy = "the controller may be down; run the command again later"
         yield fault("Slurm", "Slurm does not respond", remedy, detail=site.slurm_error)
         return
-    version = version_in(site.slurm_version)
-    if version and version < OLDEST_SLURM:
-        text = (
-            f"Slurm {dotted(version)} is older than {OLDEST_SLURM[0]}.{OLDEST_SLURM[1]}, the oldest that yurt supports"
-        )
-        yield warning("Slurm", text, "some options may fail; ask the site about an upgrade")
+    if text := versions.caution(site.slurm_version):
+        yield warning("Slurm", text, "if a run fails because of it, report it with the output of `yurt doctor`")
     else:
         yield ok("Slurm", f"Slurm {site.slurm_version} responds")
     known = True

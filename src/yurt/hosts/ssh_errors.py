@@ -13,6 +13,12 @@ PROMPTS = ("keyboard-interactive", "password")
 RETRY = "run the command again; it is safe to retry"
 """The hint for an interrupted operation: every operation of a host may be repeated."""
 
+WAIT = (
+    "wait a minute, then run the command again: login nodes reject new connections for a while after failed logins, "
+    "or if there are too many at once"
+)
+"""The hint for a connection that ended before the login. OpenSSH 9.8 and later penalise failed logins."""
+
 
 def classify(name: str, destination: str, output: str, *, interactive: bool = False) -> YurtError:
     """Return the error that ssh's output stands for. `interactive`: ssh could prompt the user."""
@@ -103,7 +109,13 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
         "check your network or VPN, then run the command again",
     ),
     (
-        r"(Connection (?:closed|reset) by [^\n]*|kex_exchange_identification[^\n]*|Broken pipe)",
+        r"Not allowed at this time|Exceeded MaxStartups|kex_exchange_identification",
+        "ssh-closed",
+        "{name}: {destination} closed the connection before the login",
+        WAIT,
+    ),
+    (
+        r"(Connection (?:closed|reset) by [^\n]*|Broken pipe)",
         "ssh-closed",
         "{name}: {destination} closed the connection",
         RETRY,

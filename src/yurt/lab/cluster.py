@@ -118,7 +118,8 @@ class Cluster:
         (self.folder / "fabric.ready").unlink(missing_ok=True)
         script = str(Path(__file__).with_name("boot") / "fabric.sh")
         argv = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child"]
-        self._launch("fabric", [*argv, "bash", script, str(self.folder), f"{self.mark}fabric"], [])
+        lock = [] if self.spec.root == "/" else [f"{self.spec.root}.lock"]
+        self._launch("fabric", [*argv, "bash", script, str(self.folder), *lock, f"{self.mark}fabric"], [])
         self._wait(lambda: (self.folder / "fabric.ready").exists() and "fabric" in self.pids(), "fabric", 90)
 
     def _start_host(self, host: HostSpec, fabric: int, limits: cgroups.Limits) -> None:

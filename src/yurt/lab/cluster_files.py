@@ -23,22 +23,25 @@ def write(
     """Write the folder from which `boot/fabric.sh` and `boot/host.sh` build the cluster."""
     folder = instance.folder / spec.name
     layers = folder / "layers"
+    owners = tree.people(spec.root)
     munge_key = keys.munge_key(folder / "keys" / "munge")
     code = keys.code(instance.client / "carol.code")
-    tree.write(layers / "all", host_files.for_all(spec, munge_key, _known_hosts(instance, spec)))
-    tree.write(layers / "login", host_files.for_login(spec, code))
-    tree.write(layers / "node", host_files.for_node(spec))
-    tree.write(layers / "ctl", host_files.for_ctl(spec))
+    tree.write(layers / "all", host_files.for_all(spec, munge_key, _known_hosts(instance, spec)), owners)
+    tree.write(layers / "login", host_files.for_login(spec, code), owners)
+    tree.write(layers / "node", host_files.for_node(spec), owners)
+    tree.write(layers / "ctl", host_files.for_ctl(spec), owners)
     for host in spec.hosts:
         key = (folder / "keys" / host.name).read_text()
-        tree.write(layers / host.name, host_files.for_host(spec, host, block, limits, key))
-        tree.write(folder / "hosts" / host.name, _FOLDERS)
+        tree.write(layers / host.name, host_files.for_host(spec, host, block, limits, key), owners)
+        tree.write(folder / "hosts" / host.name, _FOLDERS, owners)
     write_slurm(instance, spec, limits, settings)
     for account in spec.accounts:
         tree.write(folder / "skel" / "home", _home(instance, spec, account))
         for name in ("scratch", "project"):
             tree.write(folder / "skel" / name, {account.name: tree.Folder(0o700, account.uid)})
-    tree.write(folder / "state", {"slurmctld": tree.Folder(0o700, "slurm"), "mysql": tree.Folder(0o700, "mysql")})
+    tree.write(
+        folder / "state", {"slurmctld": tree.Folder(0o700, "slurm"), "mysql": tree.Folder(0o700, "mysql")}, owners
+    )
     if spec.index:
         Index(folder / "index").create()
     for name, size in [*SHARED.items(), *((node.name, NODE_DISK_MB) for node in spec.of_role("node"))]:
@@ -47,7 +50,7 @@ def write(
 
 def write_slurm(instance: Instance, spec: ClusterSpec, limits: Limits, settings: Mapping[str, str]) -> None:
     """Write the folder /etc/slurm, which all hosts of the cluster share."""
-    tree.write(instance.folder / spec.name / "slurm", _slurm(spec, limits, settings))
+    tree.write(instance.folder / spec.name / "slurm", _slurm(spec, limits, settings), tree.people(spec.root))
 
 
 _FOLDERS: tree.Tree = {

@@ -1,6 +1,6 @@
 """The files of a lab host other than Slurm's configuration: accounts, ssh, PAM, modules, pip, dotfiles.
 
-Each function returns a tree of files; hosts overlay them on this machine's root file system.
+Each function returns a tree of files; hosts overlay them on their root file system.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _uv_toml(spec: ClusterSpec) -> str:
 
 def _accounts(spec: ClusterSpec) -> Tree:
     def system_lines(name: str) -> str:
-        lines = Path("/etc", name).read_text().splitlines(keepends=True)
+        lines = Path(spec.root, "etc", name).read_text().splitlines(keepends=True)
         return "".join(line for line in lines if name == "group" or line.split(":")[0] in SYSTEM_ACCOUNTS)
 
     passwd = "".join(f"{each.name}:x:{each.uid}:{each.uid}::/home/{each.name}:/bin/bash\n" for each in spec.accounts)
@@ -128,6 +128,7 @@ def for_host(spec: ClusterSpec, host: HostSpec, block: IPv4Network, limits: Limi
     """Return the layer of one host: its name, addresses, role and host key."""
     values: dict[str, str] = {
         "ROLE": host.role,
+        "LOWER": spec.root,
         "ADDRESS": f"{spec.address(host)}/{spec.network.prefixlen}",
         "GATEWAY": str(spec.address(spec.login)),
         "ROUTE_OUT": str(int(spec.route_out)),

@@ -26,6 +26,8 @@ class State(msgspec.Struct, kw_only=True):
     block: str = ""
     linked: bool = False
     limits: str = ""
+    slurm: str = ""
+    """The version of Slurm, if it is not that of this machine: a key of versions.RELEASES."""
     settings: dict[str, dict[str, str]] = {}
     """By cluster, the settings of slurm.conf that `yurt lab set` changed."""
 

@@ -8,13 +8,15 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from ipaddress import IPv4Network
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from yurt.errors import NotFoundError, RefusedError, UserError
-from yurt.lab import cgroups, client, cluster_files, network, preflight, processes
+from yurt.lab import cgroups, client, cluster_files, network, preflight, processes, roots, versions
 from yurt.lab.cluster import Cluster
 from yurt.lab.faults import Faults
 from yurt.lab.index import Index
@@ -30,6 +32,8 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     contexts: list[str]
     ssh_config: str
     limits: str
+    slurm: str
+    """The version of Slurm on both clusters."""
     seconds: dict[str, float]
     memory: int
 
@@ -47,7 +51,12 @@ class Lab:
             raise NotFoundError(
                 f"cluster '{name}' not found in the lab", code="not-found", hint="use `alpha` or `beta`"
             )
-        return Cluster(self.instance, spec)
+        return Cluster(self.instance, replace(spec, root=str(self.root)))
+
+    @property
+    def root(self) -> Path:
+        """The root file system of all hosts."""
+        return roots.path(self.instance.load_state().slurm)
 
     @property
     def index(self) -> Index:
@@ -62,34 +71,61 @@ class Lab:
         link: bool | None = None,
         subnet: str = "",
         limits: Literal["auto", "v1", "v2", "none"] = "auto",
+        slurm: str = "",
         watch: Watch = unwatched,
     ) -> Started:
         """Start clusters (all by default) and wait until they accept jobs. Does nothing if they run already.
 
         Raises before it starts anything if this machine cannot run a lab. After a failure or a
-        kill at any moment, another call continues from there.
+        kill at any moment, another call continues from there. `slurm` is a key of versions.RELEASES; if
+        it is empty, a new lab has the Slurm of this machine.
         """
-        chosen = [self.cluster(name) for name in dict.fromkeys(clusters or CLUSTERS)]
-        specs = [cluster.spec for cluster in chosen]
+        names = list(dict.fromkeys(clusters or CLUSTERS))
+        specs = [self.cluster(name).spec for name in names]
         wanted_subnet = parse_subnet(subnet or DEFAULT_SUBNET)
         preflight.check(self.instance, install=install, watch=watch)
         client.check_contexts(self.instance, specs)
-        with self.instance.locked():
+        version = self._slurm_version(slurm)
+        if not roots.built(version):
+            preflight.check_packages((roots.BUILDER,), install=install, watch=watch)
+            roots.build(version, watch=watch)
+        with self.instance.locked(), roots.using(version):
             state = self._fixed_state(wanted_subnet if subnet else None, limits)
+            state.slurm = version
+            self.instance.save_state(state)
+            chosen = [self.cluster(name) for name in names]
             if link is not None:
                 state.linked = link
             seconds = self._start_or_fall_back(chosen, state, wanted_subnet, watch)
             self._wire(state)
             self.instance.save_state(state)
-            names = client.write_contexts(self.instance, specs)
+            contexts = client.write_contexts(self.instance, specs)
         return Started(
             instance=self.instance.name,
-            contexts=names,
+            contexts=contexts,
             ssh_config=str(self.instance.client / "ssh_config"),
             limits=state.limits,
+            slurm=versions.installed(self.root),
             seconds=seconds,
             memory=self.memory(),
         )
+
+    def _slurm_version(self, requested: str) -> str:
+        """Return the version for roots.path. It cannot change before a wipe: Slurm does not read newer state files."""
+        own = versions.series(versions.installed())
+        now = self.instance.load_state().slurm
+        if not requested:
+            return now
+        versions.check(requested)
+        wanted = "" if requested == own else requested
+        if wanted != now and any(self.cluster(name).has_files() for name in CLUSTERS):
+            raise UserError(
+                f"lab '{self.instance.name}' has Slurm {now or own}; --slurm cannot change the version of a lab",
+                code="usage",
+                hint=f"start another one with `yurt lab up --slurm {requested} --instance NAME`, "
+                "or remove this one first with `yurt lab down --wipe`",
+            )
+        return wanted
 
     def _fixed_state(self, subnet: IPv4Network | None, limits: str) -> State:
         """Return the saved state with its limits chosen. Addresses and limits cannot change while a host runs."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from yurt.errors import RefusedError, UserError
@@ -51,8 +52,8 @@ def check_machine(verb: str = "up") -> None:
         raise UserError("the lab needs root", code="lab-needs-root", hint=f"run `sudo yurt lab {verb}`")
 
 
-def check_packages(*, install: bool, watch: Watch) -> None:
-    missing = packages.missing()
+def check_packages(names: Sequence[str] = tuple(packages.PACKAGES), *, install: bool, watch: Watch) -> None:
+    missing = packages.missing(names)
     if not missing:
         return
     if not shutil.which("apt-get"):

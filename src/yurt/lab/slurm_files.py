@@ -34,7 +34,7 @@ SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,sched_min_interval=0,bf_continue
 PriorityType=priority/multifactor
 KillWait=5
-UnkillableStepTimeout=30
+UnkillableStepTimeout=60
 CompleteWait=0
 MaxJobCount=50000
 SlurmctldTimeout=30

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Network
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.lab import network, processes
+from yurt.lab import network, processes, versions
 from yurt.lab.topology import CLUSTERS, ClusterSpec, HostSpec, outside_addresses
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     context: str
     up: bool
+    slurm: str
+    """The version of its Slurm."""
     hosts: list[HostStatus]
     index: IndexStatus | None
     """The cluster's package index; null if it has none."""
@@ -89,6 +92,7 @@ def _cluster(lab: Lab, spec: ClusterSpec, block: IPv4Network | None) -> ClusterS
         name=spec.name,
         context=lab.instance.context_name(spec.name),
         up=complete,
+        slurm=versions.installed(Path(cluster.spec.root)),
         hosts=hosts,
         index=IndexStatus(url=spec.index_url, packages=len(cluster.index.packages())) if spec.index else None,
     )

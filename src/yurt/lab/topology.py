@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 from typing import Literal
 
@@ -44,6 +44,8 @@ class ClusterSpec:
     memory_limits: bool
     route_out: bool
     index: bool
+    root: str = field(default="/", compare=False)
+    """The root file system under the hosts' own files: its programs, Slurm and accounts of daemons are theirs."""
 
     def host(self, name: str) -> HostSpec | None:
         return next((host for host in self.hosts if host.name == name), None)

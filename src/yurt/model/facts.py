@@ -110,6 +110,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """lmod, environment-modules, or empty."""
     modules_init: str = ""
     tools: dict[str, str] = {}
+    pythons: list[str] = []
+    """Versions of Python 3 on the PATH of a login shell; that of `python3` comes first."""
     node: NodeFacts | None = None
 
     def expand(self, path: str) -> str:

@@ -119,6 +119,14 @@ def storage_folder(context: Context, facts: Facts) -> str:
         ) from None
 
 
+def cautions(facts: Facts) -> list[str]:
+    """Return what a user must know about the version of a site's Slurm."""
+    from yurt.backends.slurm.versions import caution
+
+    text = caution(facts.slurm_version)
+    return [text] if text else []
+
+
 def _with(facts: Facts, **changes: Any) -> Facts:
     import msgspec
 

@@ -16,7 +16,7 @@ from yurt.model.progress import Event, Watch, unwatched
 from yurt.profiles.apply import Applied, apply
 from yurt.profiles.find import Known, of_facts
 from yurt.sites.connect import real_host, ssh_host
-from yurt.sites.facts import probe
+from yurt.sites.facts import cautions, probe
 from yurt.verbs.result import Result
 
 Ask = Callable[[str, Sequence[str]], str]
@@ -79,7 +79,8 @@ def add(
         contexts.use(file, context.name)
     if facts is not None:
         kept.save(context, facts)
-    return Result(kind="context-added", data=Added(context, facts, current, applied))
+    warnings = cautions(facts) if facts is not None else []
+    return Result(kind="context-added", data=Added(context, facts, current, applied), warnings=warnings)
 
 
 def _facts(wanted: Context, ask: Ask | None, watch: Watch) -> Facts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from yurt.config import contexts
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
-from yurt.sites.facts import INTERNET, ask, ask_node
+from yurt.sites.facts import INTERNET, ask, ask_node, cautions
 from yurt.verbs.result import Result
 
 
@@ -22,4 +22,4 @@ def probe(
         found = ask_node(context, internet=internet or INTERNET, patience=timeout, watch=watch)
     else:
         found = ask(context, watch=watch)
-    return Result(kind="facts", data=found)
+    return Result(kind="facts", data=found, warnings=cautions(found))

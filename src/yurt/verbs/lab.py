@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from yurt.errors import NotFoundError, RefusedError, UserError, one_of
-from yurt.lab import Lab, Started
+from yurt.lab import Lab, Started, roots
 from yurt.lab.cluster import PATH, Cluster
 from yurt.lab.faults import KINDS
 from yurt.lab.index import Distribution
@@ -39,6 +39,8 @@ class Stopped(msgspec.Struct, frozen=True):
     clusters: list[str]
     """Clusters that were running or, if `wiped`, had files."""
     wiped: bool
+    roots: list[str] = []
+    """The Slurm versions whose root file systems were removed."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -74,10 +76,11 @@ def up(
     link: bool | None = None,
     subnet: str = "",
     limits: Limits = "auto",
+    slurm: str = "",
     watch: Watch = unwatched,
 ) -> Result[Started]:
     """Start clusters; both if none is named."""
-    started = Lab(name).up(clusters, install=install, link=link, subnet=subnet, limits=limits, watch=watch)
+    started = Lab(name).up(clusters, install=install, link=link, subnet=subnet, limits=limits, slurm=slurm, watch=watch)
     warnings: list[str] = []
     if started.limits == "v2":
         warnings.append("memory limits use cgroup v2, which the lab has not been tested with")
@@ -98,11 +101,19 @@ def figures(name: str = "", *, seconds: float = 3) -> Figures:
 
 
 def down(
-    clusters: Sequence[str] = (), *, name: str = "", wipe: bool = False, watch: Watch = unwatched
+    clusters: Sequence[str] = (),
+    *,
+    name: str = "",
+    wipe: bool = False,
+    remove_roots: bool = False,
+    watch: Watch = unwatched,
 ) -> Result[Stopped]:
     """Stop clusters; both if none is named."""
+    if remove_roots and not wipe:
+        raise UserError("--roots needs --wipe", code="usage", hint="run `yurt lab down --wipe --roots`")
     found = Lab(name).down(clusters, wipe=wipe, watch=watch)
-    return Result(kind="lab-stopped", data=Stopped(found, wipe))
+    removed = roots.remove(watch) if remove_roots else []
+    return Result(kind="lab-stopped", data=Stopped(found, wipe, removed))
 
 
 def status(name: str = "") -> Result[LabStatus]:

@@ -1,7 +1,7 @@
 # Records how a start finished, for yurt and for the next start.
 out_of_memory() { # whether the kernel's OOM killer, or Slurm without control groups, killed a process of this job
   [ "$kind" = slurm ] || return 1
-  tail -c 2000 @ERR_LOG@ 2> /dev/null | grep -q -i '^slurmstepd[^ ]*: error:.* exceeded .*memory limit' && return
+  tail -c 2000 @ERR_LOG@ 2> /dev/null | grep -q -i -E '^(slurmstepd[^ ]*:|\[[^]]*\]) error:.* exceeded .*memory limit' && return
   while IFS=: read -r _number kinds path; do
     case ,$kinds, in
       *,memory,*) counts=/sys/fs/cgroup/memory$path/memory.oom_control ;;

@@ -72,6 +72,7 @@ def read(mark: str, text: str, *, now: float) -> Facts:
         tiers=read_tiers(parts.get("tiers", [])),
         modules=modules,
         modules_init=init,
+        pythons=read_pythons(parts.get("pythons", [])),
         tools=dict(line.split(" ", 1) for line in parts.get("tools", []) if " " in line),
     )
 
@@ -181,6 +182,12 @@ def read_modules(lines: list[str]) -> tuple[str, str]:
     if words and words[0] == "lmod":
         return "lmod", words[1] if len(words) > 1 else ""
     return "environment-modules", words[0] if words else ""
+
+
+def read_pythons(lines: Iterable[str]) -> list[str]:
+    """Return the versions in lines such as `Python 3.11.2`, each once, in their order."""
+    found = (re.fullmatch(r"Python (3\.\d+)(\.\d+)?\S*", line) for line in lines)
+    return list(dict.fromkeys(each[1] + (each[2] or "") for each in found if each is not None))
 
 
 def minutes(text: str) -> int | None:

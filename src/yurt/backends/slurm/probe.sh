@@ -40,6 +40,14 @@ for tool in python3 python conda mamba uv git rsync unison zstd lz4 sshd tmux ta
 done
 if limited srun --help 2> /dev/null < /dev/null | grep -q -e '--container-image'; then printf 'pyxis %s\n' "$(command -v srun)"; fi
 
+section pythons # the first one is that of `python3`
+# shellcheck disable=SC2016 # the login shell expands it
+login_shell 'python3 -V
+IFS=:
+for folder in $PATH; do
+  for each in "$folder"/python3.[0-9] "$folder"/python3.[0-9][0-9]; do [ -x "$each" ] && "$each" -V; done
+done' 2> /dev/null < /dev/null
+
 command -v scontrol > /dev/null 2>&1 || exit 0
 section config
 limited scontrol show config || exit 7

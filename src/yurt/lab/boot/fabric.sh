@@ -1,10 +1,15 @@
 # shellcheck shell=bash
 # The fabric of one cluster: its switch (a bridge that no other namespace can filter) and its shared
 # file systems. Runs as pid 1 of its own net, mount and pid namespaces; when it exits, both disappear.
-# usage: bash fabric.sh CLUSTER-FOLDER MARK
+# With LOCK, the lock file of the hosts' root, it keeps others from removing that root.
+# usage: bash fabric.sh CLUSTER-FOLDER [LOCK] MARK
 set -eu
 umask 022 # do not inherit the caller's
 cd "$1"
+if [ $# -gt 2 ]; then
+  exec 9< "$2"
+  flock -s -n 9
+fi
 mount --make-rprivate /
 ip link set lo up
 ip link add switch type bridge forward_delay 0

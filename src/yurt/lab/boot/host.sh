@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Boots a host of the lab: builds its root as an overlay of the cluster's layers on this machine's
-# root (read-only), pivots into it and executes its init. Runs as pid 1 of its own namespaces.
+# Boots a host of the lab: builds its root as an overlay of the cluster's layers on another root
+# (read-only; by default that of this machine), pivots into it and executes its init. Runs as pid 1 of its own namespaces.
 # usage: bash host.sh CLUSTER-FOLDER HOST MARK
 set -eu
 umask 022 # do not inherit the caller's
@@ -17,7 +17,13 @@ for layer in all "$ROLE" "$host"; do cp -a "layers/$layer/." "hosts/$host/rw/upp
 chmod 755 "hosts/$host/rw/upper"
 (
   cd "hosts/$host" # relative names: the path of the state folder may contain a colon or a comma
-  mount -t overlay -o "lowerdir=/,upperdir=rw/upper,workdir=rw/work" overlay root
+  below=/
+  if [ "$LOWER" != / ]; then
+    mkdir -p lower
+    mount --bind -o ro "$LOWER" lower
+    below=lower
+  fi
+  mount -t overlay -o "lowerdir=$below,upperdir=rw/upper,workdir=rw/work" overlay root
 )
 
 mount -t proc proc "$root/proc"

@@ -33,6 +33,7 @@ fi
 mkdir -p /run/munge /run/sshd /run/mysqld /run/lab /var/log/munge /var/lib/munge
 chown munge: /run/munge /var/log/munge /var/lib/munge
 chown mysql: /run/mysqld
+ln -sfn mysqld /run/mariadbd # where newer clients look for the socket
 chmod 755 /run/munge
 setpriv --reuid munge --regid munge --clear-groups munged --num-threads=2
 

@@ -39,6 +39,7 @@ start_database() {
   setsid mariadbd --no-defaults --user=mysql --datadir=/var/lib/mysql --socket=$socket --skip-networking \
     --pid-file=/run/mysqld/mysqld.pid --innodb-buffer-pool-size=64M --innodb-log-file-size=32M \
     --innodb-lock-wait-timeout=900 --innodb-flush-log-at-trx-commit=2 --performance-schema=OFF \
+    --loose-innodb-snapshot-isolation=OFF \
     --key-buffer-size=1M --aria-pagecache-buffer-size=1M \
     > /var/log/slurm/mariadbd.log 2>&1 < /dev/null &
   until_true 300 mariadb-admin -S $socket ping || return 1
