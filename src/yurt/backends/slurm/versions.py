@@ -1,6 +1,6 @@
 """The Slurm versions that yurt supports, and those that its tests run on. Pure.
 
-What differs between them is read by tables with the version beside it: in states.py, queries.py, refusals.py, live.py.
+What differs between them is listed in docs/reference/slurm.md. Words that no table knows are shown as Slurm prints them.
 """
 
 from __future__ import annotations
