@@ -60,7 +60,7 @@ def where(run: str | None, **options: Any) -> int:
 
 
 def _request(options: dict[str, Any]) -> Any:
-    from yurt.cli.run import mappings
+    from yurt.cli.run_request import mappings
     from yurt.lifecycle.plan import options as run_options
     from yurt.lifecycle.plan.request import Request
 

@@ -171,9 +171,8 @@ def _ended(store: Store, entry: Entry, rules: Sequence[Rule], made: Explanation)
     cause = causes.explained(entry, store.kept(run.id), rules, site)
     bad = site.node if site.node is not None and (site.node.reason or site.node.state in ("down", "drained")) else None
     after = awaited(store, run) if status.reason == NEVER_SATISFIED else []
-    return msgspec.structs.replace(
-        made, cause=_with_retry(run.id, cause, after), after=after, node=bad, admin_comment=site.admin_comment, system_comment=site.system_comment
-    ), problem
+    made = msgspec.structs.replace(made, cause=_with_retry(run.id, cause, after), after=after, node=bad)
+    return msgspec.structs.replace(made, admin_comment=site.admin_comment, system_comment=site.system_comment), problem
 
 
 def _with_retry(run: str, cause: Cause, after: Sequence[Awaited]) -> Cause:
