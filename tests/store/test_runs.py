@@ -72,6 +72,14 @@ def test_outbox_order_and_plans_of_finished_runs(store: Store) -> None:
     assert [ref.id for ref in store.refs("alpha")] == [made[3].id] == store.cancels("alpha")
 
 
+def test_a_run_is_only_queried_on_its_own_site(store: Store) -> None:
+    """Another site does not list its job: it would be lost there."""
+    made = run(1, "alpha")
+    store.add(made, Status(state="completed"))
+    assert [ref.id for ref in store.refs("alpha", also=[made.id])] == [made.id]
+    assert store.refs("beta", also=[made.id]) == []
+
+
 def test_marks_are_kept_until_something_else_changes(store: Store) -> None:
     store.add(run(1), Status(state="queued"))
     one = run(1).id

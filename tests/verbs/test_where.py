@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.user import User
 from yurt.hosts.base import Answer, Host
@@ -179,6 +180,7 @@ def test_a_shorter_time_starts_now(laptop: Laptop, lab: Lab) -> None:
 
 
 @pytest.mark.lab
+@pytest.mark.slow
 def test_waits_that_do_not_count(laptop: Laptop) -> None:
     rows(laptop, "--context", "alpha", "--time", "5m")
     held = laptop.run("alpha", "--hold", "--time", "5m", "--no-snapshot", "true")["run"]["id"]
@@ -195,9 +197,53 @@ def test_waits_that_do_not_count(laptop: Laptop) -> None:
 
 
 @pytest.mark.lab
-def test_at_most_eight_test_submissions(laptop: Laptop) -> None:
+@pytest.mark.slow
+def test_at_most_eight_test_submissions(laptop: Laptop, lab: Lab) -> None:
     """Each uses up a job id: the next real job shows how many there were."""
+    from tests.verbs.test_cluster import scontrol
+
     first = int(laptop.run("alpha", "--no-snapshot", "true")["status"]["job"])
     assert len(rows(laptop, "--context", "alpha", "--time", "1m")) == 4
     second = int(laptop.run("alpha", "--no-snapshot", "true")["status"]["job"])
     assert 0 < second - first - 1 <= 8
+    names = [f"more{number}" for number in range(9)]
+    try:
+        for name in names:
+            scontrol(lab, "create", f"partitionname={name}", "nodes=n1", "state=up")
+        assert laptop.quick("context", "probe", "alpha").code == 0
+        found = laptop.quick("where", "--context", "alpha", "--time", "1m", "--json").json
+        (warning,) = found["warnings"]
+        assert "not asked about partition more" in warning and "at most 8 test submissions" in warning
+        asked_about = {row["partition"] for row in found["data"]["starts"]}
+        assert "main" in asked_about and len(asked_about) == 8
+        named = rows(laptop, "--context", "alpha", "--partition", "more8", "--time", "1m")
+        assert set(named) == {("alpha", "more8")}
+        third = int(laptop.run("alpha", "--no-snapshot", "true")["status"]["job"])
+        assert third - second - 1 <= 8 + 8
+    finally:
+        for name in names:
+            scontrol(lab, "delete", f"partitionname={name}")
+        laptop.quick("context", "probe", "alpha")
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+def test_what_best_takes_into_account(laptop: Laptop, lab: Lab) -> None:
+    ssh = Ssh(lab)
+    (laptop.project / "yurt.yaml").write_text("contexts: [alpha, beta]\n")
+    ssh("beta", "mkdir -p /lustre/scratch/alice/only-there")
+    try:
+        stage = ("--stage", "data=/lustre/scratch/alice/only-there")
+        found = laptop.quick("run", "--dry-run", "--context", "best", *stage, "true").err
+        assert found.startswith("best: beta, "), found
+        assert "(alpha: /lustre/scratch/alice/only-there does not exist" in found
+    finally:
+        ssh("beta", "rmdir /lustre/scratch/alice/only-there")
+    (laptop.project / "job.sbatch").write_text("#!/bin/sh\n#SBATCH --gres=gpu:1\n#SBATCH --time=5\ntrue\n")
+    found = laptop.quick("run", "--dry-run", "--context", "best", "job.sbatch").err
+    assert found.startswith("best: alpha, partition main, starts now (beta: "), found  # only alpha has GPUs
+    made = laptop.quick("run", "--json", "--context", "best", "--time", "5m", "--grid", "n=0..2", "true").json
+    assert made["warnings"][0].startswith("best: "), made
+    sweep = made["data"]["run"]
+    assert sweep["context"] in ("alpha", "beta") and sweep["tasks"] == 3
+    assert laptop("wait", sweep["id"]).code == 0

@@ -1,20 +1,15 @@
-"""`yurt why`: failures on this machine, the queue of a cluster, a site that does not respond."""
+"""`yurt why` of runs on this machine."""
 
 from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 
 import pytest
 
-from tests.laptop import Laptop
 from tests.user import User
 from tests.why.test_failed import RUN
-from yurt.lab import Lab
-from yurt.lab.cluster import inside
 from yurt.model.run import Status
-from yurt.testing.waiting import eventually
 from yurt.why.pending import pending
 
 
@@ -147,98 +142,3 @@ def test_advice_is_given_once() -> None:
     held = Status(state="held", reason="held; release it with `yurt release`", native="PENDING (JobHeldUser)")
     made = pending(RUN, held, None, 0)
     assert (made.sentence, made.advice) == ("held", f"release it with `yurt release {RUN.id}`")
-
-
-@pytest.mark.lab
-def test_in_the_queue(laptop: Laptop) -> None:
-    mine = laptop.run("alpha", "--hold", "true")["run"]["id"]
-    try:
-        eventually(lambda: laptop.quick("why", mine, "--json").json["data"]["state"] == "held")
-        found = laptop.quick("why", mine)
-        assert "cause: held (Slurm: JobHeldUser)\n" in found.out
-        assert f"help:  release it with `yurt release {mine}`" in found.out
-    finally:
-        laptop.quick("cancel", mine)
-
-
-@pytest.mark.lab
-def test_a_limit_of_a_qos_and_a_comment(laptop: Laptop, lab: Lab) -> None:
-    """alpha has accounting. Only the first of two jobs may run at a time."""
-    root(lab, "alpha", "sacctmgr -i modify qos few set MaxJobsPerUser=1")
-    runs: list[str] = []
-    try:
-        runs += [laptop.run("alpha", "--qos", "few", "--time", "5m", "sleep", "200")["run"]["id"]]
-        runs += [laptop.run("alpha", "--qos", "few", "--time", "5m", "sleep", "200")["run"]["id"]]
-
-        def limited() -> bool:
-            found = laptop.quick("why", runs[1], "--json").json["data"]["pending"]
-            return bool(found) and found["native"] == "QOSMaxJobsPerUserLimit" and bool(found["limits"])
-
-        eventually(limited)
-        job = laptop.quick("show", runs[1], "--json").json["data"]["status"]["job"]
-        root(lab, "alpha", f"scontrol update jobid={job} admincomment='use QOS normal'")
-        words = "limit: QOS few: at most 1 running job for each user; you have 1 running\n"
-        # Slurm looks at a changed job again, and has no reason until then.
-        eventually(lambda: words in laptop.quick("why", runs[1]).out)
-        found = laptop.quick("why", runs[1]).out
-        assert "admin: use QOS normal\n" in found and "CPUs" in found
-    finally:
-        laptop.quick("cancel", *runs)
-        root(lab, "alpha", "sacctmgr -i modify qos few set MaxJobsPerUser=-1")
-
-
-@pytest.mark.lab
-def test_a_drained_node_and_a_short_partition(laptop: Laptop, lab: Lab) -> None:
-    """beta has no accounting, and accepts jobs that exceed the limits of their partition."""
-    root(lab, "beta", "scontrol update nodename=n2 state=drain reason='bad DIMM'")
-    runs: list[str] = []
-    try:
-        runs += [laptop.run("beta", "--nodelist", "n2", "true")["run"]["id"]]
-        runs += [laptop.run("beta", "--hold", "--time", "30m", "true")["run"]["id"]]
-        job = laptop.quick("show", runs[1], "--json").json["data"]["status"]["job"]
-        root(lab, "beta", f"scontrol update jobid={job} partition=short")
-        laptop.quick("release", runs[1])
-        eventually(lambda: "n2 is drained since" in laptop.quick("why", runs[0]).out)
-        assert ": bad DIMM\n" in laptop.quick("why", runs[0]).out
-        words = "limit: partition short allows 2 min; this run asks for 30 min\n"
-        eventually(lambda: words in laptop.quick("why", runs[1]).out)
-    finally:
-        laptop.quick("cancel", *runs)
-        root(lab, "beta", "scontrol update nodename=n2 state=resume")
-
-
-@pytest.mark.lab
-def test_what_the_site_says_about_a_failed_run(laptop: Laptop, lab: Lab) -> None:
-    run = laptop.run("alpha", "--hold", "--nodelist", "n2", "sh", "-c", "kill -9 $$")["run"]["id"]
-    try:
-        job = laptop.quick("show", run, "--json").json["data"]["status"]["job"]
-        root(lab, "alpha", f"scontrol update jobid={job} admincomment='see ticket 42'")
-        laptop.quick("release", run)
-        assert laptop("wait", run).code == 1
-        root(lab, "alpha", "scontrol update nodename=n2 state=drain reason='bad DIMM'")
-        eventually(lambda: "admin: see ticket 42\n" in laptop.quick("why", run).out)
-        found = laptop.quick("why", run).out
-        assert "cause: something killed the program (SIGKILL)" in found
-        assert re.search("node:  n2 is drained since .*: bad DIMM\n", found), found
-    finally:
-        laptop.quick("cancel", run)
-        root(lab, "alpha", "scontrol update nodename=n2 state=resume")
-
-
-def root(lab: Lab, cluster: str, command: str) -> None:
-    """Run a command of Slurm as an administrator."""
-    subprocess.run(inside(lab.cluster(cluster).pid("ctl"), ["sh", "-c", command]), check=True, capture_output=True)
-
-
-@pytest.mark.lab
-@pytest.mark.slow
-def test_a_site_that_does_not_respond(laptop: Laptop, lab: Lab) -> None:
-    mine = laptop.run("alpha", "--hold", "true")["run"]["id"]
-    try:
-        eventually(lambda: laptop.quick("why", mine, "--json").json["data"]["state"] == "held")
-        lab.faults.cut("alpha")
-        cut = laptop.quick("why", mine)
-        assert "cannot query alpha" in cut.err and "cause: held" in cut.out
-    finally:
-        lab.faults.heal("alpha")
-        laptop.quick("cancel", mine)

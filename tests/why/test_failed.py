@@ -80,8 +80,21 @@ def test_states(status: Status, name: str, sentence: str, retry: str) -> None:
     assert cause.name == name and sentence in cause.sentence
     assert cause.retry == f"yurt retry {RUN.id} {retry}"
     measured = Status(state="out_of_memory", usage=Usage(memory_mb=2355))
-    assert "it used 2.3 GB" in explained(measured).sentence
-    assert "it used 1.5 GB" in explained(Status(state="out_of_memory"), site=EndedJob(used_mb=1536)).sentence
+    assert "; measured: 2.3 GB" in explained(measured).sentence
+    assert "; measured: 1.5 GB" in explained(Status(state="out_of_memory"), site=EndedJob(used_mb=1536)).sentence
+
+
+def test_requests_that_the_user_did_not_make() -> None:
+    """The limits are those of the site: a default of the partition."""
+    run = msgspec.structs.replace(RUN, resources=Resources())
+    late = cause_of(Evidence(run=run, status=Status(state="timeout", seconds=605)), known())
+    assert late.sentence == "it reached its time limit; it ran for 10 min"
+    assert late.retry == f"yurt retry {run.id} --time 22m"
+    used = Usage(memory_mb=950, memory_limit_mb=1024)
+    full = cause_of(Evidence(run=run, status=Status(state="out_of_memory", usage=used)), known())
+    assert full.sentence == "it used more memory than its limit of 1 GB; measured: 950 MB"
+    assert full.retry == f"yurt retry {run.id} --mem 2G"
+    assert explained(Status(state="timeout", seconds=5400)).sentence.endswith("of 1 h 30 min; it ran for 1 h 30 min")
     bad = NodeTrouble(node="n7", state="down", reason="Not responding")
     failed_node = Status(state="node_failed", node="n7")
     assert explained(failed_node, site=EndedJob(node=bad)).sentence == "its node failed: n7 (down: Not responding)"

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
+import msgspec
+
 from yurt.api.options import Options, fields
 from yurt.api.runs import Run
 from yurt.api.sets import plain, sets_of
@@ -39,7 +41,7 @@ def run(
         sweep = yurt.run(["python", "train.py"], grid={"lr": [0.1, 0.01], "seed": range(5)})
 
     - `command`: the program and its arguments, as a list.
-    - `context`: where the command runs; the current context if None.
+    - `context`: where the command runs; the current context if None; with `"best"`, where it starts first.
     - `params`: parameters, passed to the command as `--KEY VALUE`.
     - `grid`: makes a sweep with one task for each combination of values.
     - `zip`: makes a sweep whose first task takes the first value of each key, the second task the second, and so on.
@@ -59,18 +61,20 @@ def run(
     if isinstance(command, str):
         words = command.split()
         raise UserError("the command must be a list, not str", code="usage", hint=f"pass `yurt.run({words!r})`")
-    found = contexts.site(contexts.current_name(context or ""))
     given = plain(params or {})
     many = sets_of(given, grid, zip, sets)
+    request = Request(
+        words=[os.fspath(word) for word in command],
+        params=given if many is None else {},
+        typed=True,
+        sets=many or [],
+        **fields(options, "yurt.run()"),
+    )
+    request, name = _where(request, contexts.current_name(context or ""))
+    found = contexts.site(name)
     with folders.store() as index:
-        request = Request(
-            words=[os.fspath(word) for word in command],
-            params=given if many is None else {},
-            typed=True,
-            sets=many or [],
-            after=[*_after(index, after, found.name, ended=False), *_after(index, after_any, found.name, ended=True)],
-            **fields(options, "yurt.run()"),
-        )
+        both = [*_after(index, after, name, ended=False), *_after(index, after_any, name, ended=True)]
+        request = msgspec.structs.replace(request, after=both)
         planned = planning.plan(found, request, index=index)
         entry, messages = enqueue(index, found, planned)
         if entry.run.home_sync:
@@ -81,6 +85,18 @@ def run(
     for text in messages:
         warnings.warn(text, stacklevel=2)
     return Run(entry)
+
+
+def _where(request: Request, context: str) -> tuple[Request, str]:
+    """Return the request and its context; for `best`, the context where it starts first."""
+    if context != "best":
+        return request, context
+    from yurt.verbs import where
+
+    if not where.is_best(context):
+        return request, context
+    found = where.best(request)
+    return found.request, found.context
 
 
 def _after(index: Store, before: Sequence[str | Run], context: str, *, ended: bool) -> list[After]:

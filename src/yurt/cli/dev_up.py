@@ -136,7 +136,7 @@ def _given() -> list[str]:
 
 
 def _request(options: dict[str, Any]) -> Request:
-    from yurt.cli.run import mappings
+    from yurt.cli.run_request import mappings
     from yurt.lifecycle.plan import options as run_options
     from yurt.lifecycle.plan.request import Request
 

@@ -161,7 +161,7 @@ def start(options: dict[str, Any], wanted: Wanted, *, context: str = "", entry: 
 
 
 def _request(options: dict[str, Any], entry: str, wanted: Wanted) -> Request:
-    from yurt.cli.run import mappings
+    from yurt.cli.run_request import mappings
     from yurt.lifecycle.plan import options as run_options
     from yurt.lifecycle.plan.request import Request
 

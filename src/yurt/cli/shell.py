@@ -139,7 +139,7 @@ def _check_alone(run: str) -> None:
 
 
 def _request(options: dict[str, Any], command: list[str]) -> Request:
-    from yurt.cli.run import mappings
+    from yurt.cli.run_request import mappings
     from yurt.lifecycle.plan import options as run_options
     from yurt.lifecycle.plan.request import Request
 

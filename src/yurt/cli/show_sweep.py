@@ -14,7 +14,8 @@ from yurt.errors import UserError
 if TYPE_CHECKING:
     from yurt.lifecycle.tasks import Plotted, SweepShown
     from yurt.model.sweep_table import Column, TaskRow
-    from yurt.verbs.show import Here, ShownSweep
+    from yurt.verbs.show import ShownSweep
+    from yurt.verbs.show_here import Here
 
 ROWS = 50
 """Maximum number of tasks shown on a terminal without --limit."""

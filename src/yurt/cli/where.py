@@ -39,7 +39,8 @@ def where(run: str | None, **options: Any) -> int:
     of the site, then asks Slurm (`sbatch --test-only`, at most 8 times for each context), and keeps the answers for
     a minute. If nothing starts now, it also tries shorter times, fewer GPUs and fewer nodes.
 
-    The range comes from how earlier estimates on the context turned out. With RUN, it uses the resources of that run,
+    The range comes from how earlier estimates on the context turned out; the start is Slurm's estimate, or the nearest
+    end of the range. With RUN, it uses the resources of that run,
     and says whether it would start earlier elsewhere.
     """
     from yurt.cli.progress import watching
@@ -59,7 +60,7 @@ def where(run: str | None, **options: Any) -> int:
 
 
 def _request(options: dict[str, Any]) -> Any:
-    from yurt.cli.run import mappings
+    from yurt.cli.run_request import mappings
     from yurt.lifecycle.plan import options as run_options
     from yurt.lifecycle.plan.request import Request
 
@@ -110,13 +111,13 @@ def _row(each: ExpectedStart) -> list[str]:
 def _style(each: ExpectedStart) -> str:
     if each.why_not:
         return "dim"
-    return "green" if each.seconds is not None and each.seconds <= SOON else ""
+    return "green" if each.likely is not None and each.likely <= SOON else ""
 
 
 def _starts(each: ExpectedStart) -> str:
     if each.why_not:
         return "unknown" if each.unreachable else "cannot"
-    return "unknown" if each.seconds is None else _when(each.seconds)
+    return "unknown" if each.likely is None else _when(each.likely)
 
 
 def _when(seconds: float) -> str:

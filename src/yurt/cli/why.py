@@ -9,6 +9,7 @@ import click
 
 from yurt.cli import render
 from yurt.cli.app import run_names, verb
+from yurt.model.run import FINAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,9 +70,10 @@ def _fine(state: str) -> str:
 
 
 def _about_job(found: Explanation) -> list[tuple[str, str]]:
-    """Return what the site says about the job and the node of a failed run."""
+    """Return what is known about the job, the node and the predecessors of a failed run."""
     node = [("node", node_line(found.node))] if found.node is not None and found.cause is not None else []
-    return [*node, ("admin", found.admin_comment), ("slurm", found.system_comment)]
+    after = [("after", _awaited(each)) for each in found.after]
+    return [*after, *node, ("admin", found.admin_comment), ("slurm", found.system_comment)]
 
 
 def _print_lines(lines: Sequence[tuple[str, str]]) -> None:
@@ -132,6 +134,8 @@ def pending_lines(found: Pending) -> list[tuple[str, str]]:
 def _awaited(each: Awaited) -> str:
     if each.state is None:
         return f"run {each.run}, which this machine does not know"
+    if each.state in FINAL and not each.ended:
+        return f"run {each.run} has not completed: {each.state}"
     return f"run {each.run} is {each.state}; this one follows when it has {'ended' if each.ended else 'completed'}"
 
 

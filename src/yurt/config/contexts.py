@@ -125,6 +125,12 @@ def check_name(name: str) -> None:
 
 
 def not_found(name: str, existing: Iterable[str]) -> NotFoundError:
+    if name == "best":
+        return NotFoundError(
+            "'best' is not a context: only `yurt run --context best` chooses one",
+            code="not-found",
+            hint="name a context; `yurt where` shows on which a run would start first",
+        )
     from yurt.model.context_check import nearest
 
     near = nearest(name, list(existing))

@@ -339,10 +339,13 @@ def _cancelled_by_hand(before: Status, seen: Observation, now: float) -> bool:
     return max(before.submitted or 0.0, before.listed_at or 0.0) > now - seen.uptime + clocks().skew
 
 
+NEVER_SATISFIED = "a run that it depends on did not complete"
+"""The reason of a run that was cancelled because of its dependency."""
+
 _STOPPED = {
     "timeout": "it reached its time limit",
     "cancelled": "cancelled",
-    "after": "a run that it depends on did not complete",
+    "after": NEVER_SATISFIED,
     "stopped": "the site stopped it: preempted, or cancelled outside yurt",
     LOST: "another candidate of its race was first",
 }

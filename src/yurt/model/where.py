@@ -75,7 +75,8 @@ class ExpectedStart(msgspec.Struct, frozen=True, kw_only=True):
     own: bool = False
     """Whether a run uses this partition without `--partition`."""
     seconds: float | None = None
-    """The expected wait; null if it is unknown or the request can never start."""
+    """The wait that the scheduler expects; null if it is unknown or the request can never start. It is outside of the
+    range if earlier estimates of the site were nearly all too long, or too short."""
     low: float | None = None
     """The wait is at least this long in at least 80 % of the cases, together with `high`."""
     high: float | None = None
@@ -94,6 +95,13 @@ class ExpectedStart(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def possible(self) -> bool:
         return not self.why_not
+
+    @property
+    def likely(self) -> float | None:
+        """The expected wait, or the end of the range that is nearest to it."""
+        if self.seconds is None or self.low is None or self.high is None:
+            return self.seconds
+        return min(max(self.seconds, self.low), self.high)
 
     def later(self, passed: float) -> ExpectedStart:
         """Return what is left of the wait after so many seconds. A start that is due may still take a moment."""

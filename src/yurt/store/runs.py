@@ -359,7 +359,7 @@ class Store(
         return [row[0] for row in self._db.execute(query)]
 
     def refs(self, context: str, also: Iterable[str] = ()) -> list[RunRef]:
-        """Return the runs that a refresh of a context queries: unfinished submitted ones, and `also`."""
+        """Return the runs that a refresh of a context queries: unfinished submitted ones, and those of `also` there."""
         query = (
             f"SELECT id, folder, created, mark FROM runs WHERE context = ? AND NOT final AND state NOT IN {UNSUBMITTED}"
             f" AND id NOT IN ({RACES})"
@@ -369,7 +369,9 @@ class Store(
         known = {ref.id for ref in found}
         for run in also:
             row = self._db.execute(
-                f"SELECT id, folder, created FROM runs WHERE id = ? AND folder != '' AND id NOT IN ({RACES})", (run,)
+                "SELECT id, folder, created FROM runs WHERE id = ? AND context = ? AND folder != ''"
+                f" AND id NOT IN ({RACES})",
+                (run, context),
             ).fetchone()
             if row is not None and run not in known:
                 found.append(RunRef(*row))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +13,6 @@ from yurt.lifecycle.files import metrics
 from yurt.lifecycle.files.metrics import Metric
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.archive import Parts
-from yurt.model import layout
 from yurt.model.progress import Watch, unwatched
 from yurt.model.race import RaceCandidate
 from yurt.model.run import Run
@@ -23,17 +20,18 @@ from yurt.model.usage import Usage
 from yurt.model.usage_samples import UsageCurve
 from yurt.model.verdict import Verdict, verdict_of
 from yurt.sites import folders
-from yurt.store import Entry, Mirrored, Store
+from yurt.store import Entry, Store
 from yurt.store.tracked import Tracked
+from yurt.verbs import show_here, show_usage, show_why
 from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
+from yurt.verbs.show_here import Here
 from yurt.why.failed import Cause
 from yurt.why.pending import Pending
 
 if TYPE_CHECKING:
     from yurt.lifecycle.tasks import Plotted, SweepShown
     from yurt.model.sweep_table import Column, TaskRow
-    from yurt.why.rules import Rule
 
 PATIENCE = 6.0
 """Seconds to wait for a site that is only queried for what is left of a run folder."""
@@ -83,23 +81,6 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """The same over time, with --usage."""
     site_copy: LastingCopy | None = None
     """The copy that `yurt storage keep` made on a lasting tier, according to this machine."""
-
-
-class Here(msgspec.Struct, frozen=True, kw_only=True):
-    """What this machine has recorded about a run, beyond the data that all machines share."""
-
-    submitted: float | None
-    refreshed_at: float | None
-    """When its site was last queried."""
-    folder_seen_at: float | None
-    """When its folder was last inspected."""
-    removed_at: float | None
-    """When `prune` removed its folder from its site."""
-    copies: list[str]
-    """Local folders with its fetched results."""
-    kept: Mirrored | None
-    tracked: Tracked | None
-    """When and where it was sent to MLflow; None if it is not tracked."""
 
 
 class ShownRun(Result[Shown], frozen=True, kw_only=True):
@@ -174,7 +155,11 @@ def show(
     if entry.run.tasks:
         return _sweep(index, entry, table, warnings, watch, ask=ask)
     found = _run(index, entry, warnings, inspect=ask)
-    return _with_curve(entry, found, ask=ask) if usage else found
+    if not usage:
+        return found
+    curve, notes = show_usage.curve(entry, ask=ask)
+    data = msgspec.structs.replace(found.data, usage_curve=curve)
+    return msgspec.structs.replace(found, data=data, warnings=[*found.warnings, *notes])
 
 
 def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch: Watch, *, ask: bool) -> ShownSweep:
@@ -203,7 +188,7 @@ def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch:
             deleted_at=_deleted_at(index, entry),
         ),
         warnings=warnings,
-        here=_here(index, entry),
+        here=show_here.here(index, entry),
         every=every,
         passing=len(passing),
         columns=columns,
@@ -236,80 +221,17 @@ def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> S
         retried_as=store.retries(run),
         on_site=parts,
         metrics=_metrics(store, entry, ask=inspect),
-        usage=_usage(entry),
+        usage=show_usage.usage(entry),
         packages=_packages(store, entry.run, ask=inspect),
         candidates=_candidates(store, entry.run),
         tracked=store.tracked(entry.run.sweep or run),
         deleted_at=None if parts is not None and not parts.there else _deleted_at(store, entry),
         site_copy=_site_copy(store, run) if final else None,
-        cause=_cause(store, entry, kept),
-        pending=_pending(store, entry),
+        cause=show_why.cause(store, entry, kept),
+        pending=show_why.pending(store, entry),
     )
-    here = _here(store, entry, folder_seen_at=seen_at, kept=kept)
+    here = show_here.here(store, entry, folder_seen_at=seen_at, kept=kept)
     return ShownRun(kind="run-shown", data=shown, warnings=warnings, here=here)
-
-
-def _cause(store: Store, entry: Entry, kept: Mirrored | None) -> Cause | None:
-    """Return why a run failed, from what this machine has saved, and record it for tables."""
-    if not entry.status.final or entry.status.state in ("completed", "cancelled"):
-        return None
-    from yurt.lifecycle.refresh import causes
-
-    if not entry.status.cause:
-        causes.record(store, [entry])
-    return causes.explained(entry, kept, _rules())
-
-
-def _rules() -> Sequence[Rule]:
-    """Return all rules; without the user's if those are not valid, which is an error only of `yurt why`."""
-    from yurt.lifecycle.refresh import causes
-    from yurt.why.rules import known
-
-    try:
-        return causes.all_rules()
-    except YurtError:
-        return known()
-
-
-def _pending(store: Store, entry: Entry) -> Pending | None:
-    """Return what a run waits for, without a query."""
-    from yurt.why import pending
-
-    if entry.status.state not in pending.STATES:
-        return None
-    from yurt.verbs.awaited import awaited
-
-    found = pending.pending(entry.run, entry.status, None, 0, after=awaited(store, entry.run))
-    return msgspec.structs.replace(found, waited=None)  # it would differ between machines
-
-
-def _usage(entry: Entry) -> Usage | None:
-    """Return what a run used; of a running one, what came with its last metrics."""
-    if entry.status.final or entry.status.state != "running":
-        return entry.status.usage
-    from yurt.model.usage_samples import usage
-    from yurt.tracking.last import samples
-
-    return usage(samples(entry))
-
-
-def _with_curve(entry: Entry, found: ShownRun, *, ask: bool) -> ShownRun:
-    """Add what a run used over time. UnreachableError: that is only on its site."""
-    from yurt.model.usage_samples import curve
-    from yurt.tracking.last import samples
-
-    text = samples(entry)
-    if ask and entry.run.folder and (not text or entry.status.final):
-        from yurt.sites import connect
-
-        try:
-            text = connect.responding_backend(entry.run.context).files.read(entry.run.folder, layout.USAGE) or text
-        except YurtError as error:
-            if not text:
-                raise
-            found = msgspec.structs.replace(found, warnings=[*found.warnings, error.message])
-    data = msgspec.structs.replace(found.data, usage_curve=curve(text))
-    return msgspec.structs.replace(found, data=data)
 
 
 def _site_copy(store: Store, run: str) -> LastingCopy | None:
@@ -353,23 +275,6 @@ def _packages(store: Store, run: Run, *, ask: bool) -> dict[str, str]:
     from yurt.lifecycle.env.packages import packages_of
 
     return packages_of(store, run, ask=ask)
-
-
-def _here(store: Store, entry: Entry, *, folder_seen_at: float | None = None, kept: Mirrored | None = None) -> Here:
-    run = entry.run.id
-    return Here(
-        submitted=entry.status.submitted,
-        refreshed_at=store.refreshed_at(entry.run.context),
-        folder_seen_at=folder_seen_at,
-        removed_at=store.gone_at(run),
-        copies=[_path(copy.target) for copy in store.copies(run) if Path(os.fsdecode(copy.target)).is_dir()],
-        kept=kept,
-        tracked=store.tracked(entry.run.sweep or run),
-    )
-
-
-def _path(path: bytes) -> str:
-    return path.decode(errors="backslashreplace")
 
 
 def sweep_parameters(name: str = "") -> list[str]:

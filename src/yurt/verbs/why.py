@@ -16,6 +16,7 @@ from yurt.model.live import NodeTrouble
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.race import RaceCandidate
 from yurt.model.run import Status
+from yurt.model.state import NEVER_SATISFIED
 from yurt.model.waiting import EndedJob
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
@@ -25,7 +26,7 @@ from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
 from yurt.why import pending as waits
 from yurt.why.failed import Cause
-from yurt.why.pending import Pending
+from yurt.why.pending import Awaited, Pending
 from yurt.why.rules import Rule
 
 MOST = 500
@@ -58,6 +59,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why it failed; null if it did not."""
     pending: Pending | None = None
     """What it waits for; null if it is not in the queue."""
+    after: list[Awaited] = []
+    """If it was cancelled because of the runs that it depends on: those that did not complete."""
     groups: list[FailureGroup] = []
     """Of a sweep: its failed tasks by cause, the most frequent first."""
     unread: int = 0
@@ -125,7 +128,7 @@ def _pending(store: Store, entry: Entry, *, silent: bool) -> tuple[Pending, str]
 
     `silent`: the site has just not responded, and is not queried again.
     """
-    run, status = entry.run, entry.status
+    run, status, job = entry.run, entry.status, _job(store, entry)
     live, details, problem = None, None, ""
     listed = status.state in ("queued", "held", "requeued") and run.race != run.id
     if listed and not silent:
@@ -134,10 +137,11 @@ def _pending(store: Store, entry: Entry, *, silent: bool) -> tuple[Pending, str]
             backend = connect.backend(context)
             connect.check_responds(context, backend)
             facts = facts_if_probed(context)
-            live, details = backend.site.look_at(_job(store, entry), facts.accounts if facts is not None else [])
+            live, details = backend.site.look_at(job, facts.accounts if facts is not None else [])
         except YurtError as error:
             problem = f"cannot query {run.context}: {error.message.removeprefix(f'{run.context}: ')}"
-    return waits.pending(run, status, live, time.time(), details=details, after=awaited(store, run)), problem
+    after = awaited(store, run)
+    return waits.pending(run, status, live, time.time(), number=job, details=details, after=after), problem
 
 
 def _job(store: Store, entry: Entry) -> str:
@@ -166,9 +170,18 @@ def _ended(store: Store, entry: Entry, rules: Sequence[Rule], made: Explanation)
             problem = f"{logs}{run.context} cannot be queried: {error.message}"
     cause = causes.explained(entry, store.kept(run.id), rules, site)
     bad = site.node if site.node is not None and (site.node.reason or site.node.state in ("down", "drained")) else None
-    return msgspec.structs.replace(
-        made, cause=cause, node=bad, admin_comment=site.admin_comment, system_comment=site.system_comment
-    ), problem
+    after = awaited(store, run) if status.reason == NEVER_SATISFIED else []
+    made = msgspec.structs.replace(made, cause=_with_retry(run.id, cause, after), after=after, node=bad)
+    return msgspec.structs.replace(made, admin_comment=site.admin_comment, system_comment=site.system_comment), problem
+
+
+def _with_retry(run: str, cause: Cause, after: Sequence[Awaited]) -> Cause:
+    """Return the cause with what to do about runs that did not complete: a retry does not depend on others."""
+    failed = [each.run for each in after if each.state is not None]
+    if not failed:
+        return cause
+    first = " and ".join(f"`yurt retry {each}`" for each in failed)
+    return msgspec.structs.replace(cause, advice=f"run {first}; when that has completed, run `yurt retry {run}`")
 
 
 def _site_may_tell(status: Status) -> bool:

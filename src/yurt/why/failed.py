@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import signal as signals
 from collections.abc import Sequence
@@ -155,18 +156,22 @@ def _words(evidence: Evidence) -> dict[str, str]:
         "of_mem": "",
         "of_time": "",
         "and_used": "",
+        "and_ran": "",
         "file": "a file",
     }
-    if wanted.memory_mb:
-        words |= {"mem": memory(wanted.memory_mb), "of_mem": f" of {memory(wanted.memory_mb)}"}
-        words["twice_mem"] = _option(2 * wanted.memory_mb)
+    usage = status.usage
+    limit = wanted.memory_mb or (usage.memory_limit_mb if usage is not None else None)
+    if limit:
+        words |= {"mem": memory(limit), "of_mem": f" of {memory(limit)}", "twice_mem": _option(2 * limit)}
+    if used := _used_mb(evidence):
+        words |= {"used": memory(used), "and_used": f"; measured: {memory(used)}"}
+    if status.seconds:
+        words["ran"] = amounts.time(status.seconds / 60) if status.seconds >= 60 else f"{status.seconds:.0f} s"
+        words["and_ran"] = f"; it ran for {words['ran']}"
     if wanted.minutes:
         words |= {"time": amounts.time(wanted.minutes), "of_time": f" of {amounts.time(wanted.minutes)}"}
-        words["twice_time"] = f"{2 * wanted.minutes}m"
-    if used := _used_mb(evidence):
-        words |= {"used": memory(used), "and_used": f"; it used {memory(used)}"}
-    if status.seconds and wanted.minutes:
-        words["ran"] = amounts.time(status.seconds / 60) if status.seconds >= 60 else f"{status.seconds:.0f} s"
+    if minutes := wanted.minutes or math.ceil((status.seconds or 0.0) / 60):
+        words["twice_time"] = f"{2 * minutes}m"
     bad = evidence.site.node
     if bad is not None and bad.node and bad.reason:
         words["on_node"] = f": {bad.node} ({bad.state}: {bad.reason})"

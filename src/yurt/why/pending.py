@@ -83,10 +83,12 @@ def pending(
     live: Live | None,
     now: float,
     *,
+    number: str = "",
     details: WaitingJob | None = None,
     after: Sequence[Awaited] = (),
 ) -> Pending:
-    """Return what a run waits for. `live`: the state of its site; None if that is unknown. `details`: its job."""
+    """Return what a run waits for. `live`: the state of its site; None if that is unknown. `details`: of its job, which
+    has this number; that of a task is the job of its sweep."""
     if status.state in before_queue.STATES or status.building or status.cancel_requested:
         return Pending(
             sentence=before_queue.sentence(status),
@@ -95,15 +97,16 @@ def pending(
             job=status.job,
             waited=_since(status, now),
         )
-    job = _job(status.job, run.id, live)
+    job = _job(status.job or number, run.id, live)
     native = _native(run, status, job, details)
     help_ = advice(native) if run.context_type == "slurm" else LOCAL_ADVICE
+    help_ = RACE_ADVICE if run.race == run.id else help_
     partition = job.partition if job is not None else details.partition if details is not None else ""
     parts = _partitions(partition, live)
     return Pending(
         native=native,
         sentence=_without(_words(status, native), help_) or "waiting in the queue",
-        advice=help_.replace("RUN", run.id),
+        advice=help_.replace("yurt release RUN", f"yurt release {run.sweep or run.id}").replace("RUN", run.id),
         limits=[amounts.words(each, details) for each in details.limits] if details is not None else [],
         after=list(after),
         job=status.job,
@@ -122,6 +125,8 @@ def pending(
 
 
 LOCAL_ADVICE = "it starts when runs before it have finished: `yurt cluster local` lists them"
+
+RACE_ADVICE = "it runs where it starts first, and is cancelled elsewhere; `yurt cluster` shows what is free"
 
 
 def advice(native: str) -> str:

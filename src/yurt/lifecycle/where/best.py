@@ -34,9 +34,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def seconds(self) -> float:
         """The expected wait, with the time to copy what it needs."""
-        if self.start is None or self.start.seconds is None:
+        if self.start is None or self.start.likely is None:
             return float("inf")
-        return max(self.start.seconds, self.transfer.seconds)
+        return max(self.start.likely, self.transfer.seconds)
 
 
 def choose_best(store: Store, request: Request, watch: Watch = unwatched) -> tuple[list[Candidate], Request]:

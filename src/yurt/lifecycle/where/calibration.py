@@ -23,8 +23,14 @@ SCALE = 60.0
 PRIOR = (-7.0, -4.0, -2.5, -1.5, -0.8, -0.3, -0.1, 0.0, 0.2, 0.7)
 """Errors that are assumed before any are known: starts may be much earlier, and twice as late."""
 
-TRUST = 5.0
-"""With so many known errors, the assumed ones have half of their weight."""
+TRUST = 3.0
+"""With so many known errors, the assumed ones have half of their weight; with twice as many, a fifth."""
+
+ENOUGH = 10
+"""With so many known errors, a range need not contain the expected wait: some sites start jobs much earlier."""
+
+MARGIN = 0.4
+"""How much wider a range is than the known errors, in mean distances between them: a few do not show the extremes."""
 
 WAITS = 5
 """The least number of recorded waits that widen a range without known errors."""
@@ -49,15 +55,17 @@ def span(expected: float, pairs: Sequence[Pair], waits: Sequence[float] = ()) ->
     `pairs`: earlier expectations and real waits of the same place. `waits`: real waits without an expectation, which
     count only if there are few pairs.
     """
-    errors = [(_error(each.expected, each.real), 1.0) for each in pairs]
-    weight = TRUST / (TRUST + len(pairs))
-    known = [*errors, *((error, weight) for error in PRIOR)]
-    low, high = _at(known, TAIL), _at(known, 1 - TAIL)
-    least, most = _wait(expected, low), _wait(expected, high)
+    errors = [_error(each.expected, each.real) for each in pairs]
+    weight = 1 / (1 + (len(errors) / TRUST) ** 2)
+    known = [*((error, 1.0) for error in errors), *((error, weight) for error in PRIOR)]
+    margin = MARGIN * (max(errors) - min(errors)) / len(errors) if errors else 0.0
+    least, most = _wait(expected, _at(known, TAIL) - margin), _wait(expected, _at(known, 1 - TAIL) + margin)
     if len(pairs) < WAITS <= len(waits):
         plain = [(each, 1.0) for each in waits]
         least, most = min(least, _at(plain, 2 * TAIL)), max(most, _at(plain, 1 - 2 * TAIL))
-    return min(least, expected), max(most, expected)
+    if len(pairs) < ENOUGH:
+        least, most = min(least, expected), max(most, expected)
+    return least, max(most, SCALE)
 
 
 def _error(expected: float, real: float) -> float:

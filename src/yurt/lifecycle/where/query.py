@@ -113,7 +113,7 @@ def _asked(store: Store, wanted: Wanted, facts: Facts | None, label: str, paths:
 
 def order(row: ExpectedStart) -> tuple[bool, bool, float, bool, bool]:
     """Sort rows by start; unknown ones and those that cannot start come last."""
-    return not row.possible, row.seconds is None, row.seconds or 0.0, bool(row.preempted), not row.own
+    return not row.possible, row.seconds is None, row.likely or 0.0, bool(row.preempted), not row.own
 
 
 def _impossible(context: str, partition: str, why: str) -> ExpectedStart:
