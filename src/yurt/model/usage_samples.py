@@ -18,6 +18,10 @@ SAMPLE = re.compile(NUMBERS.encode())
 HEAD = re.compile(rb"= (\d+) (\d+) (\d+|-) (\d+|-)")
 
 
+FIRST_MOMENTS = 0.25
+"""Seconds in which most programs have not allocated their memory yet: samples of only these say nothing about it."""
+
+
 class Sample(NamedTuple):
     """One line: what a start had used after some time."""
 
@@ -28,7 +32,7 @@ class Sample(NamedTuple):
     memory: int
     """MB, since the last sample."""
     peak: int
-    """MB, in this start so far."""
+    """MB, in this start so far; 0 if unknown."""
     gpu: int | None
     """Mean utilization in percent, since the last sample."""
     gpu_memory: int | None
@@ -75,13 +79,19 @@ def usage(text: bytes) -> Usage | None:
     return Usage(
         seconds=round(sum(each.seconds for each in last.values()), 1),
         cpu_seconds=round(sum(each.cpu for each in last.values()), 2),
-        memory_mb=max(each.peak for each in found) or None,
+        memory_mb=_peak(found),
         gpu_percent=round(sum(percent * span for percent, span in gpu) / time, 1) if time else None,
         gpu_memory_mb=max((each.gpu_memory for each in found if each.gpu_memory is not None), default=None),
         nodes=nodes or 1,
         cpus=cpus,
         memory_limit_mb=limit or None,
     )
+
+
+def _peak(found: Sequence[Sample]) -> int | None:
+    if not any(each.peak and each.seconds >= FIRST_MOMENTS for each in found):
+        return None
+    return max(each.peak for each in found)
 
 
 def spans(found: Sequence[Sample]) -> list[float]:
