@@ -195,27 +195,46 @@ def at_end(machine: Machine, samples: str, *, end: float, k: int = 1, ticks: int
     return found
 
 
+FIRST = "1 0.1 0.05 0.00 5 5 - -\n"
+RISING = "1 0.9 0.20 0.00 100 100 - -\n"
+SETTLED = "1 1.2 0.20 0.00 90 101 - -\n"
+
+
 def test_a_peak_that_samples_missed_is_unknown(machine: Machine) -> None:
-    first = "1 0.1 0.05 0.00 5 5 - -\n"
-    second = "1 0.3 0.20 0.00 100 100 - -\n"
-    assert "memory_mb" not in at_end(machine, first, end=0.4)
     assert "memory_mb" not in at_end(machine, "", end=0.1)
-    assert "memory_mb" not in at_end(machine, first + second, end=60)  # the sampler was killed
-    assert at_end(machine, first + second, end=0.5)["memory_mb"] == 100
-    later = "2 0.1 0.05 0.00 5 5 - -\n"
-    assert at_end(machine, first + second + later, k=2, end=0.3)["memory_mb"] == 100  # the first start is known
-    unknown = "1 0.4 0.30 0.00 5 0 - -\n"
-    assert "memory_mb" not in at_end(machine, first + unknown + later, k=2, end=0.3)
-    assert usage(f"= 1 1 4 400\n{first}".encode()).memory_mb is None  # type: ignore[union-attr] # killed then
+    assert "memory_mb" not in at_end(machine, FIRST, end=0.4)
+    assert "memory_mb" not in at_end(machine, FIRST + RISING, end=1.3)
+    assert at_end(machine, FIRST + RISING + SETTLED, end=1.3)["memory_mb"] == 101
+    assert "memory_mb" not in at_end(machine, FIRST + RISING + SETTLED, end=60)  # the sampler was killed
 
 
-def test_the_peak_of_a_job_without_memory(machine: Machine) -> None:
+def test_a_peak_of_two_starts(machine: Machine) -> None:
+    first = FIRST + RISING + SETTLED
+    assert at_end(machine, first + "2 0.1 0.05 0.00 5 5 - -\n", k=2, end=0.3)["memory_mb"] == 101
+    assert "memory_mb" not in at_end(machine, first + "2 0.1 0.05 0.00 300 300 - -\n", k=2, end=0.3)
+    short = "1 0.4 0.30 0.00 5 0 - -\n"
+    later = at_end(machine, FIRST + short + RISING.replace("1", "2", 1) + SETTLED.replace("1", "2", 1), k=2, end=2)
+    assert (later["memory_mb"], later["seconds"]) == (101, 2.4)
+
+
+def test_a_job_that_was_killed() -> None:
+    """There is no end in its samples."""
+    for text, ended, want in (
+        (FIRST + RISING, True, None),
+        (FIRST + RISING, False, 100),
+        (FIRST + RISING + SETTLED, True, 101),
+        (FIRST + RISING + SETTLED + "2 0.1 0.05 0.00 5 300 - -\n", True, None),
+    ):
+        assert usage(text.encode(), ended=ended).memory_mb == want  # type: ignore[union-attr]
+
+
+def test_the_peak_of_a_job_out_of_memory(machine: Machine) -> None:
     """Memory that grows too fast for samples is not recorded as little, unless the control group knows it."""
-    slow = "1 0.1 0.05 0.00 5 5 - -\n1 0.8 0.05 0.00 {0} {0} - -\n"
-    assert at_end(machine, slow.format(390), end=1, cause="out_of_memory")["memory_mb"] == 390
-    assert "memory_mb" not in at_end(machine, slow.format(5), end=1, cause="out_of_memory")
+    slow = "1 0.1 0.05 0.00 5 5 - -\n1 0.8 0.05 0.00 {0} {0} - -\n1 1.4 0.05 0.00 {0} {0} - -\n"
+    assert at_end(machine, slow.format(390), end=1.5, cause="out_of_memory")["memory_mb"] == 390
+    assert "memory_mb" not in at_end(machine, slow.format(5), end=1.5, cause="out_of_memory")
     control_group(machine, 2)
-    assert at_end(machine, slow.format(5), end=1, cause="out_of_memory")["memory_mb"] == 700
+    assert at_end(machine, slow.format(5), end=1.5, cause="out_of_memory")["memory_mb"] == 700
     assert at_end(machine, "", end=0.2)["memory_mb"] == 700
 
 

@@ -219,12 +219,13 @@ sampler='
         print "<"
         for (at = 1; at <= lines; at++) print kept[at]
         print ">"
-      } else if (peak > 1.02 * told || elapsed - flushed >= (elapsed < 300 ? elapsed / 5 : 60)) {
+      } else if (peak > 1.02 * told || risen || elapsed - flushed >= (elapsed < 300 ? elapsed / 5 : 60)) {
         print batch
         print "."
       } else continue
       fflush()
       batch = ""
+      risen = peak > 1.02 * told # then the next sample shows whether that was all
       told = peak
       flushed = elapsed
     }
@@ -285,7 +286,8 @@ used() { # prints two lines: the last sample of this start, and a field for exit
       since = seconds[$1] = $2
       cpu[$1] = $3
       steps[$1] = $4
-      if ($6 > 0) seen[$1] = $2
+      if ($6 > 0) { seen[$1] = $2; rises[$1] = $6 > 1.05 * top[$1] }
+      if ($6 > top[$1]) top[$1] = $6
       if ($6 > peak) peak = $6
       memory = $5
     }
@@ -299,14 +301,18 @@ used() { # prints two lines: the last sample of this start, and a field for exit
         seconds[k] = two[2] - one[2]
       }
       if ((two[1] - one[1]) / 100 + steps[k] > cpu[k]) cpu[k] = (two[1] - one[1]) / 100 + steps[k]
-      # The peak is known if samples cover at least half of a start, and not only its first moments.
-      for (each in seen) if (seen[each] >= 0.25 && (each != k || seen[each] >= seconds[k] / 2)) known = 1
+      # The peak of a start is known if it did not rise any more in its last sample, and that was neither in its first
+      # moments nor long before the end.
+      for (each in seen) if (seconds[each] >= 1 && seen[each] >= seconds[each] / 2 && !rises[each] && top[each] == peak) known = 1
       if (cause == "out_of_memory" && peak < 0.8 * limit) known = 0 # too fast for the samples
       if (!known) {
         find_cgroups()
         read_group()
         # With little in the file cache, the most of the control group is that of processes.
-        if (group_most && group_cache < group_most / 8 + 8192) { known = 1; if ((group_most - group_cache) / 1024 > peak) peak = (group_most - group_cache) / 1024 + 0.999 }
+        if (group_most && group_cache < group_most / 8 + 8192) {
+          known = 1
+          if ((group_most - group_cache) / 1024 > peak) peak = (group_most - group_cache) / 1024 + 0.999
+        }
       }
       if (!known) peak = 0
       if (k in seconds) printf "%d %.1f %.2f %.2f %d %d - -", k, seconds[k], cpu[k], steps[k], memory, peak

@@ -221,7 +221,10 @@ def _measured(status: Status, samples: bytes) -> Status:
         return status
     from yurt.model.usage_samples import usage
 
-    return msgspec.structs.replace(status, usage=usage(samples))
+    found = usage(samples, ended=True)
+    if found is not None and status.state == "out_of_memory" and (found.memory_mb or 0) < (found.memory_limit_mb or 0) * 0.8:
+        found = msgspec.structs.replace(found, memory_mb=None)  # it rose too fast for the samples
+    return msgspec.structs.replace(status, usage=found)
 
 
 def _adopt_sweep(store: Store, sweep: str, verdict: SweepVerdict | None) -> None:
