@@ -79,7 +79,13 @@ class Machine:
         }
         environment |= {"SLURM_JOB_ID": "12", "SLURM_CPUS_ON_NODE": "4", "SLURM_MEM_PER_NODE": "2048", **variables}
         done = subprocess.run(
-            ["sh", "-c", script], cwd=self.work, env=environment, check=True, timeout=120, capture_output=True, text=True
+            ["sh", "-c", script],
+            cwd=self.work,
+            env=environment,
+            check=True,
+            timeout=120,
+            capture_output=True,
+            text=True,
         )
         assert done.stderr == "", done
         return done.stdout
@@ -186,7 +192,9 @@ used
 """
 
 
-def at_end(machine: Machine, samples: str, *, end: float, k: int = 1, ticks: int = 0, cause: str = "") -> dict[str, float]:
+def at_end(
+    machine: Machine, samples: str, *, end: float, k: int = 1, ticks: int = 0, cause: str = ""
+) -> dict[str, float]:
     """Return what exit.json says of a start that took so many seconds, after these samples."""
     (machine.work / "usage").write_text("= 1 1 4 400\n" + samples)
     out = machine.run(seconds=0, then=END.format(k=k, ticks=ticks, cause=cause, end=1000 + end))

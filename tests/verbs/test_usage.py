@@ -1,4 +1,4 @@
-"""What runs used: in `show` and `ps`, and as advice; of local runs, and of a job. More jobs are in test_usage_jobs.py."""
+"""What runs used: in `show` and `ps`, and as advice; of local runs, and of a job."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from yurt.model.run import Resources, Run, Status
 from yurt.model.usage import Usage
 from yurt.store import Store
 from yurt.testing.waiting import eventually
+
 
 def processes_of(folder: str) -> list[str]:
     """Return the processes of yurt in a run folder."""
@@ -148,7 +149,6 @@ def test_advice(user: User) -> None:
     (user.project / "yurt.yaml").unlink()
     earlier(user, 1, project=first["data"]["run"]["project"], state="out_of_memory")
     assert user.quick("run", "--json", "--mem", "16G", "train.py").json["warnings"] == []
-
 
     retried = user.quick("retry", first["data"]["run"]["id"], "--json").json
     assert retried["warnings"] == []

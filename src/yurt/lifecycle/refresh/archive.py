@@ -222,8 +222,9 @@ def _measured(status: Status, samples: bytes) -> Status:
     from yurt.model.usage_samples import usage
 
     found = usage(samples, ended=True)
-    if found is not None and status.state == "out_of_memory" and (found.memory_mb or 0) < (found.memory_limit_mb or 0) * 0.8:
-        found = msgspec.structs.replace(found, memory_mb=None)  # it rose too fast for the samples
+    limit = found.memory_limit_mb if found is not None and status.state == "out_of_memory" else None
+    if found is not None and (found.memory_mb or 0) < 0.8 * (limit or 0):  # it rose too fast for the samples
+        found = msgspec.structs.replace(found, memory_mb=None)
     return msgspec.structs.replace(status, usage=found)
 
 
