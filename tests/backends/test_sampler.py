@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -65,9 +68,9 @@ class Machine:
         (self.bin / name).write_text(text)
         (self.bin / name).chmod(0o700)
 
-    def run(self, *, seconds: int, then: str = "sample 1 42 7 99", **variables: str) -> None:
-        """Run the sampler until the job ends, after so many seconds of its clock."""
-        start = f"proc={self.folder} cgroups={self.folder}/groups\n"
+    def run(self, *, seconds: int, then: str = "sample 1 42 7 99", **variables: str) -> str:
+        """Run the sampler until the job ends, after so many seconds of its clock; return what it prints."""
+        start = f"proc={self.folder} cgroups={self.folder}/groups nap=9999\n"
         script = PRELUDE + scripts.text("sampler.sh", "job") + start + then
         environment = {
             "PATH": f"{self.bin}:{os.environ['PATH']}",
@@ -75,7 +78,17 @@ class Machine:
             "UNTIL": str(1000 + seconds),
         }
         environment |= {"SLURM_JOB_ID": "12", "SLURM_CPUS_ON_NODE": "4", "SLURM_MEM_PER_NODE": "2048", **variables}
-        subprocess.run(["sh", "-c", script], cwd=self.work, env=environment, check=True, timeout=120)
+        done = subprocess.run(
+            ["sh", "-c", script],
+            cwd=self.work,
+            env=environment,
+            check=True,
+            timeout=120,
+            capture_output=True,
+            text=True,
+        )
+        assert done.stderr == "", done
+        return done.stdout
 
     @property
     def text(self) -> bytes:
@@ -100,12 +113,12 @@ def test_processes_and_steps(machine: Machine, awk: str) -> None:
 
 
 def test_many_samples_stay_a_small_file(machine: Machine) -> None:
-    machine.run(seconds=440 * 300)
+    machine.run(seconds=410 * 300)
     found = samples(machine.text)
     assert 200 < len(found) <= 400
     assert found[-1].peak == max(each.memory for each in found) == MOST
     times = [each.seconds for each in found]
-    assert times == sorted(times) and times[0] < 1000 and times[-1] > 430 * 300
+    assert times == sorted(times) and times[0] < 1000 and times[-1] > 400 * 300
 
 
 def test_a_later_start_keeps_earlier_samples(machine: Machine) -> None:
@@ -118,16 +131,128 @@ def test_a_later_start_keeps_earlier_samples(machine: Machine) -> None:
     assert total is not None and total.memory_mb == 5000 and total.cpu_seconds == 349.5 + 14.5
 
 
-def test_control_group_of_the_job(machine: Machine) -> None:
+VERSION_1 = {
+    "memory": {
+        "memory.stat": "cache 1\nrss 2\nshmem 3\ntotal_cache 1048576\ntotal_rss 104857600\ntotal_shmem 1048576\n",
+        "memory.max_usage_in_bytes": f"{700 << 20}\n",
+    },
+    "cpuacct": {"cpuacct.usage": "5000000000\n"},
+}
+VERSION_2 = {
+    "": {
+        "cpu.stat": "usage_usec 5000000\nuser_usec 4000000\nsystem_usec 1000000\n",
+        "memory.stat": "anon 104857600\nfile 1048576\nkernel 3\nshmem 1048576\nfile_mapped 4\n",
+        "memory.peak": f"{700 << 20}\n",
+    }
+}
+"""Files of control groups as the kernel writes them: 100 MB of anonymous memory, 1 MB shared, 700 MB at most."""
+
+LINES_1 = """\
+11:cpu,cpuacct:/slurm/uid_1000/job_12/step_batch
+9:memory:/slurm/uid_1000/job_12/step_batch/task_0
+4:freezer:/slurm/uid_1000/job_12/step_batch
+1:name=systemd:/system.slice/slurmd.service
+0::/system.slice/slurmd.service
+"""
+LINES_2 = "0::/system.slice/slurmstepd.scope/job_12/step_batch/user/task_0\n"
+
+
+def control_group(machine: Machine, version: int) -> None:
+    (machine.folder / "99" / "cgroup").write_text(LINES_1 if version == 1 else LINES_2)
+    at = "slurm/uid_1000/job_12" if version == 1 else "system.slice/slurmstepd.scope/job_12"
+    for controller, files in (VERSION_1 if version == 1 else VERSION_2).items():
+        group = machine.folder / "groups" / controller / at
+        group.mkdir(parents=True)
+        for name, text in files.items():
+            (group / name).write_text(text)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_control_group_of_the_job(machine: Machine, version: int) -> None:
     """What the control group counts is a bound for the sum of processes, in which forks share memory."""
-    group = machine.folder / "groups" / "slurmstepd.scope" / "job_12"
-    group.mkdir(parents=True)
-    (group / "cpu.stat").write_text("usage_usec 5000000\n")
-    (group / "memory.stat").write_text("anon 100000000\nfile 900000000\nshmem 48576\n")
-    (group / "memory.peak").write_text(f"{700 << 20}\n")
+    control_group(machine, version)
     machine.run(seconds=900)
     found = usage(machine.text)
     assert found is not None and found.memory_mb == 700
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_control_group_of_another_job(machine: Machine, version: int) -> None:
+    control_group(machine, version)
+    machine.run(seconds=900, SLURM_JOB_ID="1")
+    found = usage(machine.text)
+    assert found is not None and found.memory_mb is not None and found.memory_mb > 700
+
+
+END = """\
+mkdir -p "$proc/$$" && echo "$$ (sh) S 1 1 1 0 -1 0 0 0 0 0 0 0 {ticks} 0 20 0 1 0 99 0 0" > "$proc/$$/stat"
+k={k} spent_before='0 1000.00' cause={cause}
+echo "{end:.2f} 0.00" > "$proc/uptime"
+used
+"""
+
+
+def at_end(
+    machine: Machine, samples: str, *, end: float, k: int = 1, ticks: int = 0, cause: str = ""
+) -> dict[str, float]:
+    """Return what exit.json says of a start that took so many seconds, after these samples."""
+    (machine.work / "usage").write_text("= 1 1 4 400\n" + samples)
+    out = machine.run(seconds=0, then=END.format(k=k, ticks=ticks, cause=cause, end=1000 + end))
+    field = out.splitlines()[1]
+    found: dict[str, float] = json.loads("{" + field[1:] + "}")["usage"]
+    return found
+
+
+FIRST = "1 0.1 0.05 0.00 5 5 - -\n"
+RISING = "1 0.9 0.20 0.00 100 100 - -\n"
+SETTLED = "1 1.2 0.20 0.00 90 101 - -\n"
+
+
+def test_a_peak_that_samples_missed_is_unknown(machine: Machine) -> None:
+    assert "memory_mb" not in at_end(machine, "", end=0.1)
+    assert "memory_mb" not in at_end(machine, FIRST, end=0.4)
+    assert "memory_mb" not in at_end(machine, FIRST + RISING, end=1.3)
+    assert at_end(machine, FIRST + RISING + SETTLED, end=1.3)["memory_mb"] == 101
+    assert "memory_mb" not in at_end(machine, FIRST + RISING + SETTLED, end=60)  # the sampler was killed
+
+
+def test_a_peak_of_two_starts(machine: Machine) -> None:
+    first = FIRST + RISING + SETTLED
+    assert at_end(machine, first + "2 0.1 0.05 0.00 5 5 - -\n", k=2, end=0.3)["memory_mb"] == 101
+    assert "memory_mb" not in at_end(machine, first + "2 0.1 0.05 0.00 300 300 - -\n", k=2, end=0.3)
+    short = "1 0.4 0.30 0.00 5 0 - -\n"
+    later = at_end(machine, FIRST + short + RISING.replace("1", "2", 1) + SETTLED.replace("1", "2", 1), k=2, end=2)
+    assert (later["memory_mb"], later["seconds"]) == (101, 2.4)
+
+
+def test_a_job_that_was_killed() -> None:
+    """There is no end in its samples."""
+    for text, ended, want in (
+        (FIRST + RISING, True, None),
+        (FIRST + RISING, False, 100),
+        (FIRST + RISING + SETTLED, True, 101),
+        (FIRST + RISING + SETTLED + "2 0.1 0.05 0.00 5 300 - -\n", True, None),
+    ):
+        assert usage(text.encode(), ended=ended).memory_mb == want  # type: ignore[union-attr]
+
+
+def test_the_peak_of_a_job_out_of_memory(machine: Machine) -> None:
+    """Memory that grows too fast for samples is not recorded as little, unless the control group knows it."""
+    slow = "1 0.1 0.05 0.00 5 5 - -\n1 0.8 0.05 0.00 {0} {0} - -\n1 1.4 0.05 0.00 {0} {0} - -\n"
+    assert at_end(machine, slow.format(390), end=1.5, cause="out_of_memory")["memory_mb"] == 390
+    assert "memory_mb" not in at_end(machine, slow.format(5), end=1.5, cause="out_of_memory")
+    control_group(machine, 2)
+    assert at_end(machine, slow.format(5), end=1.5, cause="out_of_memory")["memory_mb"] == 700
+    assert at_end(machine, "", end=0.2)["memory_mb"] == 700
+
+
+def test_the_cpu_time_of_steps_after_the_last_sample(machine: Machine) -> None:
+    steps = "1 10.0 20.00 20.00 50 50 - -\n1 20.0 40.00 40.00 50 50 - -\n"
+    assert at_end(machine, steps, end=22)["cpu_seconds"] == 44
+    assert at_end(machine, steps, end=22, ticks=100)["cpu_seconds"] == 45
+    assert at_end(machine, steps, end=9000)["cpu_seconds"] == 80  # the sampler was killed
+    burst = "1 10.0 0.00 0.00 50 50 - -\n1 10.1 9.00 9.00 50 50 - -\n"
+    assert at_end(machine, burst, end=11.1)["cpu_seconds"] == 13  # no more than its 4 CPUs
 
 
 def test_gpus(machine: Machine) -> None:
@@ -166,17 +291,24 @@ def test_full_disk(tmp_path: Path) -> None:
     assert samples((tmp_path / "kept").read_bytes())[-1].start == 2
 
 
-def test_ends_with_its_job(tmp_path: Path) -> None:
-    """It does not outlive a job that is killed, and does not count it or itself."""
-    script = PRELUDE + scripts.text("sampler.sh", "job")
-    holder = subprocess.Popen(["sleep", "60"])
-    born = Path(f"/proc/{holder.pid}/stat").read_text().rpartition(") ")[2].split()[19]
-    sampler = subprocess.Popen(
-        ["sh", "-c", f"{script}sample 1 1 {holder.pid} {born}"], cwd=tmp_path, start_new_session=True
-    )
+@pytest.mark.parametrize("zombie", [False, True])
+def test_ends_with_its_job(machine: Machine, zombie: bool) -> None:
+    """It does not outlive a job that is killed, also in a long pause between samples."""
+    (machine.bin / "sleep").unlink()
+    script = f"{PRELUDE}{scripts.text('sampler.sh', 'job')}proc={machine.folder}\nsample 1 42 7 99"
+    sampler = subprocess.Popen(["sh", "-c", script], cwd=machine.work, start_new_session=True)
     try:
-        eventually((tmp_path / "usage").exists)
+        eventually((machine.work / "usage").exists)
+        assert sampler.poll() is None  # because of its cost here, the next sample follows after two minutes
+        if zombie:
+            stat = machine.folder / "7" / "stat"
+            stat.write_text(stat.read_text().replace(" S ", " Z "))
+        else:
+            shutil.rmtree(machine.folder / "7")
+        killed = time.monotonic()
+        assert sampler.wait(timeout=15) == 0
+        assert time.monotonic() - killed < 10
     finally:
-        holder.kill()
-        holder.wait()
-    assert sampler.wait(timeout=30) == 0
+        with suppress(ProcessLookupError):
+            os.killpg(sampler.pid, 9)
+        sampler.wait()

@@ -24,6 +24,8 @@ def advice(store: Store, run: Run) -> list[str]:
     asked = run.resources
     if run.purpose != "run" or not (asked.memory_mb or asked.cpus or asked.minutes or asked.gpus):
         return []
+    if any(each.key == "advice" and each.value is False for each in run.settings):
+        return []
     rows = store.earlier_usages(run.project, run.context, run.created - AGE, MOST)
     if not any(row.usage for row in rows):
         return []

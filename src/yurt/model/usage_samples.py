@@ -18,6 +18,13 @@ SAMPLE = re.compile(NUMBERS.encode())
 HEAD = re.compile(rb"= (\d+) (\d+) (\d+|-) (\d+|-)")
 
 
+SHORT = 1.0
+"""Seconds in which many programs have not allocated their memory yet."""
+
+RISE = 1.05
+"""A peak that was so many times the one before in the last sample may have risen further after it."""
+
+
 class Sample(NamedTuple):
     """One line: what a start had used after some time."""
 
@@ -28,7 +35,7 @@ class Sample(NamedTuple):
     memory: int
     """MB, since the last sample."""
     peak: int
-    """MB, in this start so far."""
+    """MB, in this start so far; 0 if unknown."""
     gpu: int | None
     """Mean utilization in percent, since the last sample."""
     gpu_memory: int | None
@@ -62,8 +69,11 @@ def samples(text: bytes) -> list[Sample]:
     return found
 
 
-def usage(text: bytes) -> Usage | None:
-    """Return what a run used according to its samples; None if there is none."""
+def usage(text: bytes, *, ended: bool = False) -> Usage | None:
+    """Return what a run used according to its samples; None if there is none.
+
+    If it has ended, what it used after the last sample is unknown, and so may be the peak of its memory.
+    """
     found = samples(text)
     if not found:
         return None
@@ -75,13 +85,24 @@ def usage(text: bytes) -> Usage | None:
     return Usage(
         seconds=round(sum(each.seconds for each in last.values()), 1),
         cpu_seconds=round(sum(each.cpu for each in last.values()), 2),
-        memory_mb=max(each.peak for each in found) or None,
+        memory_mb=_peak(found) if ended else max(each.peak for each in found) or None,
         gpu_percent=round(sum(percent * span for percent, span in gpu) / time, 1) if time else None,
         gpu_memory_mb=max((each.gpu_memory for each in found if each.gpu_memory is not None), default=None),
         nodes=nodes or 1,
         cpus=cpus,
         memory_limit_mb=limit or None,
     )
+
+
+def _peak(found: Sequence[Sample]) -> int | None:
+    """Return the most memory; None if the samples may have missed it. The same rule as at the end of a job."""
+    most = max(each.peak for each in found)
+    for start in {each.start for each in found if each.peak == most}:
+        peaks = [(each.seconds, each.peak) for each in found if each.start == start and each.peak]
+        before = max((peak for _seconds, peak in peaks[:-1]), default=0)
+        if peaks and peaks[-1][0] >= SHORT and peaks[-1][1] <= RISE * before:
+            return most
+    return None
 
 
 def spans(found: Sequence[Sample]) -> list[float]:

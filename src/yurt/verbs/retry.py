@@ -106,6 +106,9 @@ def retry(
 
         submitted, notes = sync_first(index, submitted, on_held=on_held, watch=watch)
         warnings += notes
+    from yurt.lifecycle.advice import advice
+
+    warnings += dict.fromkeys(each for entry in submitted for each in advice(index, entry.run))
     code = refused[0].exit_code if refused else 0
     return Result(kind="runs-retried", data=submitted, warnings=warnings, exit_code=code)
 

@@ -124,8 +124,6 @@ def _note_refused(error: YurtError) -> None:
 
 
 def _advice(index: Store, run: Run) -> list[str]:
-    if any(each.key == "advice" and each.value is False for each in run.settings):
-        return []
     from yurt.lifecycle.advice import advice
 
     return advice(index, run)

@@ -3,6 +3,37 @@
 # "START SECONDS CPU STEPS MB PEAK GPU GPU-MB": CPU seconds so far, those of them in steps of srun, memory since the last
 # line and the most so far, mean utilization of GPUs and the most memory on one of them since the last line.
 proc=/proc cgroups=/sys/fs/cgroup
+nap=2 # seconds after which it notices at the latest that the job is gone
+# The control group of this job, if it has one, for this and for `used`.
+# shellcheck disable=SC2016
+control_group='
+  function find_cgroups(   file, text, at, parts, path) { # only of this job: others contain other processes
+    file = proc "/self/cgroup"
+    while (job_id != "" && (getline text < file) > 0) {
+      at = match(text, "/job_" job_id "(/|$)")
+      if (!at || split(text, parts, ":") < 3) continue
+      path = substr(text, length(parts[1] parts[2]) + 3, at - length(parts[1] parts[2]) - 3) "/job_" job_id
+      if (parts[2] == "") { memory_at = cpu_at = cgroups path; version = 2 }
+      else if (("," parts[2] ",") ~ /,memory,/) memory_at = cgroups "/memory" path
+      else if (("," parts[2] ",") ~ /,cpuacct,/) cpu_at = cgroups "/cpuacct" path
+    }
+    close(file)
+  }
+  function read_group(   file, text, words) { # sets, in KB: anonymous and shared memory, the file cache, and the most so far of all
+    group_least = group_cache = group_most = 0
+    if (memory_at == "") return
+    file = memory_at "/memory.stat"
+    while ((getline text < file) > 0) {
+      split(text, words, " ")
+      if (words[1] == (version == 2 ? "anon" : "total_rss")) group_least += words[2] / 1024
+      else if (words[1] == (version == 2 ? "shmem" : "total_shmem")) { group_least += words[2] / 1024; group_cache -= words[2] / 1024 }
+      else if (words[1] == (version == 2 ? "file" : "total_cache")) group_cache += words[2] / 1024 # which counts shared memory
+    }
+    close(file)
+    file = memory_at (version == 2 ? "/memory.peak" : "/memory.max_usage_in_bytes")
+    if ((getline text < file) > 0 && text / 1024 >= group_least) group_most = text / 1024
+    close(file)
+  }'
 # Memory: anonymous pages of each process, which are counted again in forks that share them, and shared memory once, at
 # its largest. What a process had between samples comes from its high-water mark, if that has risen since the last one.
 # shellcheck disable=SC2016
@@ -54,18 +85,6 @@ sampler='
     if (high > highest[pid] && high - mapped - shm > anon) grown += high - mapped - shm - anon
     marks[pid] = high
   }
-  function find_cgroups(   file, text, at, parts, path) { # only of this job: others contain other processes
-    file = proc "/self/cgroup"
-    while (job_id != "" && (getline text < file) > 0) {
-      at = match(text, "/job_" job_id "(/|$)")
-      if (!at || split(text, parts, ":") < 3) continue
-      path = substr(text, length(parts[1] parts[2]) + 3, at - length(parts[1] parts[2]) - 3) "/job_" job_id
-      if (parts[2] == "") { memory_at = cpu_at = cgroups path; version = 2 }
-      else if (("," parts[2] ",") ~ /,memory,/) memory_at = cgroups "/memory" path
-      else if (("," parts[2] ",") ~ /,cpuacct,/) cpu_at = cgroups "/cpuacct" path
-    }
-    close(file)
-  }
   function group_cpu(   file, text, words, found) { # seconds; -1 if unknown
     found = -1
     if (cpu_at == "") return found
@@ -78,19 +97,10 @@ sampler='
     close(file)
     return found
   }
-  function bounded(kb,   file, text, words, least, most) { # between what the control group has and what it had at most
-    if (memory_at == "") return kb
-    file = memory_at "/memory.stat"
-    while ((getline text < file) > 0) {
-      split(text, words, " ")
-      if (words[1] == (version == 2 ? "anon" : "total_rss") || words[1] == (version == 2 ? "shmem" : "total_shmem")) least += words[2] / 1024
-    }
-    close(file)
-    file = memory_at (version == 2 ? "/memory.peak" : "/memory.max_usage_in_bytes")
-    if ((getline text < file) > 0 && text / 1024 >= least) most = text / 1024
-    close(file)
-    if (most && kb > most) kb = most
-    return kb > least ? kb : least
+  function bounded(kb) { # between what the control group has and what it had at most
+    read_group()
+    if (group_most && kb > group_most) kb = group_most
+    return kb > group_least ? kb : group_least
   }
   function look(   count, pids, at, pid, name, sum, each, kb) {
     split("", parent)
@@ -159,8 +169,14 @@ sampler='
     }
     lines = count
   }
+  function naps(count,   text) {
+    for (text = "."; count >= 1.5; count--) text = text " ."
+    return text
+  }
   BEGIN {
     most_lines = 400
+    # A zombie is gone too: process 1 may reap it late.
+    alive = "{ read -r line < " proc "/" job "/stat; } 2> /dev/null && case ${line##*) } in [ZX]*) false ;; esac"
     while ((getline text < file) > 0) if (text ~ /^[=0-9]/) kept[++lines] = text # of earlier starts
     close(file)
     stat_of("self")
@@ -173,11 +189,14 @@ sampler='
     gap = 0
     pause = 0.1
     while (1) {
-      command = "sleep " sprintf("%.1f", pause) (pause < 1 ? " 2> /dev/null || sleep 1" : "") "; echo " proc "/[0-9]*"
+      # Long pauses are several short ones, so that it ends soon after the job, whatever killed that.
+      command = "sleep " sprintf("%.1f", pause < nap ? pause : nap) (pause < 1 ? " 2> /dev/null || sleep 1" : "")
+      if (pause > nap) command = "for _nap in " naps(pause / nap) "; do " alive " || exit; " command "; done"
+      command = command "; " alive " && echo " proc "/[0-9]*"
       listed = ""
       command | getline listed
       close(command)
-      if (!stat_of(job) || field[20] != born) exit
+      if (listed == "" || !stat_of(job) || field[20] != born) exit
       elapsed = now() - begun
       look()
       if (smi != "" && elapsed >= gpus_due) { look_at_gpus(); gpus_due = elapsed + (elapsed < 30 ? 5 : 30) }
@@ -200,12 +219,13 @@ sampler='
         print "<"
         for (at = 1; at <= lines; at++) print kept[at]
         print ">"
-      } else if (peak > 1.02 * told || elapsed - flushed >= (elapsed < 300 ? elapsed / 5 : 60)) {
+      } else if (peak > 1.02 * told || risen || elapsed - flushed >= (elapsed < 300 ? elapsed / 5 : 60)) {
         print batch
         print "."
       } else continue
       fflush()
       batch = ""
+      risen = peak > 1.02 * told # then the next sample shows whether that was all
       told = peak
       flushed = elapsed
     }
@@ -215,7 +235,8 @@ sample() { # sample K CHILD JOB BORN: writes samples until this process, JOB, en
   set -- "$@" "${SLURM_JOB_NUM_NODES:-1}" "${SLURM_CPUS_ON_NODE:--}" "${SLURM_MEM_PER_NODE:--}"
   case ${SLURM_MEM_PER_CPU-},$6 in [1-9]*,[1-9]*) set -- "$1" "$2" "$3" "$4" "$5" "$6" $((SLURM_MEM_PER_CPU * $6)) ;; esac
   LC_ALL=C awk -v start="$1" -v child="$2" -v job="$3" -v born="$4" -v job_id="$(slurm_job)" -v proc="$proc" -v cgroups="$cgroups" \
-    -v file=@USAGE@ -v head="= $1 $5 $6 $7" -v smi="$(gpu_query)" -f /dev/stdin << end 2> /dev/null | keep_samples
+    -v nap="$nap" -v file=@USAGE@ -v head="= $1 $5 $6 $7" -v smi="$(gpu_query)" -f /dev/stdin << end 2> /dev/null | keep_samples
+$control_group
 $sampler
 end
 }
@@ -253,7 +274,8 @@ used() { # prints two lines: the last sample of this start, and a field for exit
   [ -n "$spent_before" ] || [ -e @USAGE@ ] || return 0
   samples=/dev/null
   [ ! -r @USAGE@ ] || samples=@USAGE@
-  LC_ALL=C awk -v k="$k" -v before="$spent_before" -v after="$(spent)" -v nodes="${SLURM_JOB_NUM_NODES:-1}" -v cpus="${SLURM_CPUS_ON_NODE:--}" '
+  LC_ALL=C awk -v k="$k" -v before="$spent_before" -v after="$(spent)" -v nodes="${SLURM_JOB_NUM_NODES:-1}" -v cpus="${SLURM_CPUS_ON_NODE:--}" \
+    -v cause="${cause-}" -v job_id="$(slurm_job)" -v proc="$proc" -v cgroups="$cgroups" "$control_group"'
     $1 == "=" && NF == 5 { cpus = $4; limit = $5; next }
     NF != 8 || /[^-0-9. ]/ { next }
     {
@@ -264,16 +286,35 @@ used() { # prints two lines: the last sample of this start, and a field for exit
       since = seconds[$1] = $2
       cpu[$1] = $3
       steps[$1] = $4
+      if ($6 > 0) { seen[$1] = $2; rises[$1] = $6 > 1.05 * top[$1] }
+      if ($6 > top[$1]) top[$1] = $6
       if ($6 > peak) peak = $6
       memory = $5
     }
     END {
-      if (split(before, one, " ") == 2 && split(after, two, " ") == 2) {
+      if (split(before, one, " ") == 2 && split(after, two, " ") == 2 && two[2] - one[2] > seconds[k]) {
         # Steps of srun are not processes of this one: since the last sample, they went on as before it.
-        if (last == k && steps[k] > 0 && two[2] - one[2] > seconds[k]) steps[k] += rate * (two[2] - one[2] - seconds[k])
-        if (two[2] - one[2] > seconds[k]) seconds[k] = two[2] - one[2]
-        if ((two[1] - one[1]) / 100 + steps[k] > cpu[k]) cpu[k] = (two[1] - one[1]) / 100 + steps[k]
+        tail = two[2] - one[2] - seconds[k]
+        if (tail > seconds[k]) tail = seconds[k] # longer than any pause of the sampler: it has been killed
+        if (rate > cpus + 0 && cpus + 0 > 0) rate = cpus + 0
+        if (last == k && steps[k] > 0) steps[k] += rate * tail
+        seconds[k] = two[2] - one[2]
       }
+      if ((two[1] - one[1]) / 100 + steps[k] > cpu[k]) cpu[k] = (two[1] - one[1]) / 100 + steps[k]
+      # The peak of a start is known if it did not rise any more in its last sample, and that was neither in its first
+      # moments nor long before the end.
+      for (each in seen) if (seconds[each] >= 1 && seen[each] >= seconds[each] / 2 && !rises[each] && top[each] == peak) known = 1
+      if (cause == "out_of_memory" && peak < 0.8 * limit) known = 0 # too fast for the samples
+      if (!known) {
+        find_cgroups()
+        read_group()
+        # With little in the file cache, the most of the control group is that of processes.
+        if (group_most && group_cache < group_most / 8 + 8192) {
+          known = 1
+          if ((group_most - group_cache) / 1024 > peak) peak = (group_most - group_cache) / 1024 + 0.999
+        }
+      }
+      if (!known) peak = 0
       if (k in seconds) printf "%d %.1f %.2f %.2f %d %d - -", k, seconds[k], cpu[k], steps[k], memory, peak
       print ""
       for (each in seconds) { all += seconds[each]; sum += cpu[each] }

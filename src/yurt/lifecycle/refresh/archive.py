@@ -221,7 +221,11 @@ def _measured(status: Status, samples: bytes) -> Status:
         return status
     from yurt.model.usage_samples import usage
 
-    return msgspec.structs.replace(status, usage=usage(samples))
+    found = usage(samples, ended=True)
+    limit = found.memory_limit_mb if found is not None and status.state == "out_of_memory" else None
+    if found is not None and (found.memory_mb or 0) < 0.8 * (limit or 0):  # it rose too fast for the samples
+        found = msgspec.structs.replace(found, memory_mb=None)
+    return msgspec.structs.replace(status, usage=found)
 
 
 def _adopt_sweep(store: Store, sweep: str, verdict: SweepVerdict | None) -> None:
