@@ -90,3 +90,9 @@ def test_by_job(laptop: Laptop) -> None:
     later = [laptop.run("alpha", "true")["run"]["id"] for _each in range(9)][-1]
     number = laptop.row(later)["job"]
     assert shown(laptop, number) == later, "a number of two digits that only one run has"
+
+
+def test_a_name_that_ends_with_a_number(user: User) -> None:
+    run = user.quick("run", "--name", "lr0.1", "true", "--json").json["data"]["run"]["id"]
+    assert user.quick("show", "lr0.1", "--json").json["data"]["run"]["id"] == run
+    assert user.quick("show", "lr0.2").code == 3

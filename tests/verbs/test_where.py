@@ -155,7 +155,8 @@ def test_a_full_cluster(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None
         try:
             eventually(lambda: asked(laptop, mine)["run_seconds"])
             assert asked(laptop, mine)["advice"] == (
-                f"yurt cancel {mine} && yurt run --context alpha --time 120m --cpus 8 true"
+                "submit it again with `--context alpha` and its other options, then cancel this one: "
+                f"`yurt cancel {mine}`"
             )
         finally:
             laptop.quick("cancel", mine)

@@ -192,3 +192,23 @@ def test_a_log_of_anything_has_a_cause() -> None:
     for err in ("", "\n", "\r\r\n", "\x00\x1b[31m", "Traceback (most recent call last):", "x" * 100_000):
         cause = explained(failed(), err)
         assert cause.sentence and msgspec.json.encode(cause)
+
+
+def test_an_error_that_the_program_handled_is_not_the_cause() -> None:
+    log = "Traceback (most recent call last):\n  File 'a.py', line 1\nValueError: handled\n" + "more\n" * 5
+    assert explained(failed(7), log).sentence == (
+        "the command ended with exit code 7; the last error in its log is ValueError: handled"
+    )
+    assert explained(failed(1), log).sentence == "it ended with ValueError: handled"
+
+
+def test_more_memory_than_was_measured() -> None:
+    killed = Status(state="out_of_memory", usage=Usage(memory_mb=5000))
+    assert (
+        explained(killed).retry == "yurt retry 1aaaaaa-bbbbb --mem 10000M"
+        and "measured: 4.88 GB" in explained(killed).sentence
+    )
+    missed = Status(state="out_of_memory", usage=Usage(memory_mb=100))
+    assert (
+        explained(missed).retry == "yurt retry 1aaaaaa-bbbbb --mem 4G" and "measured" not in explained(missed).sentence
+    )

@@ -19,6 +19,7 @@ from yurt.why import amounts
 from yurt.why.pending import Awaited, advice, pending
 
 HERE = Path(__file__).parent
+DRAINED = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
 REASONS = (HERE / "reasons.txt").read_text().splitlines()[1:]
 ASSOC_MGR = (HERE / "assoc_mgr.txt").read_text()
 DATA = HERE.parent.parent / "src" / "yurt" / "why"
@@ -210,6 +211,27 @@ def test_before_the_queue(status: Status, sentence: str, help_: str) -> None:
 def test_a_run_that_waits_for_another() -> None:
     after = [Awaited(run="a", state="running"), Awaited(run="b", state=None)]
     assert pending(RUN, Status(state="queued"), None, 0, after=after).after == after
+
+
+def test_a_run_that_follows_one_that_did_not_complete() -> None:
+    never = [Awaited(run="a", state="cancelled")]
+    made = pending(RUN, Status(state="queued"), None, 0, after=never)
+    assert made.sentence == "it will not run, because run a, which it follows, did not complete: cancelled"
+    assert "`yurt cancel 1aaaaaa-bbbbb`" in made.advice and "`yurt retry a`" in made.advice
+    any_end = [Awaited(run="a", state="cancelled", ended=True)]
+    assert pending(RUN, Status(state="queued"), None, 0, after=any_end).sentence == "waiting in the queue"
+
+
+def test_nodes_that_are_drained() -> None:
+    live = Live(
+        at=1,
+        host="h",
+        troubles=[NodeTrouble(node="n1", state="drained", reason="disk broken", partitions=["main"])],
+        queue=Queue(mine=[LiveJob(job="2", state="pending", partition="main", reason=DRAINED)]),
+    )
+    made = pending(RUN, Status(state="queued", job="2"), live, 0)
+    assert made.sentence == "its nodes are down, drained or reserved for jobs of other partitions"
+    assert [each.reason for each in made.nodes] == ["disk broken"] and "yurt cluster" in made.advice
 
 
 def test_waiting_for_a_home_sync() -> None:

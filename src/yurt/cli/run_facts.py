@@ -10,6 +10,7 @@ from yurt.cli import render
 from yurt.cli.listing import Drawn
 from yurt.model.addresses import without_password
 from yurt.model.run import FINAL
+from yurt.model.tally import BAD
 
 CAUSES = 3
 """Causes of failed tasks that are printed for a sweep; `yurt why` prints all."""
@@ -147,11 +148,11 @@ def _command(run: Any) -> str:
 
 def memory_hint(run: Any, state: str, task_states: Mapping[str, int]) -> str:
     """Return how to repeat a run, or the tasks of a sweep, with more memory; empty if memory was not the problem."""
-    tasks = "out_of_memory" in task_states
-    if state != "out_of_memory" and not tasks:
+    failed = {each for each in task_states if each in BAD}
+    if state != "out_of_memory" and failed != {"out_of_memory"}:
         return ""
     known = run.resources.memory_mb
-    twice = "16G" if known is None else f"{2 * known // 1024}G" if 2 * known % 1024 == 0 else str(2 * known)
+    twice = "16G" if known is None else f"{2 * known // 1024}G" if 2 * known % 1024 == 0 else f"{2 * known}M"
     what = f"--failed {run.id}" if run.tasks else run.id
     return f"repeat it with more memory: `yurt retry {what} --mem {twice}`"
 

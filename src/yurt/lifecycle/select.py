@@ -59,7 +59,12 @@ def _name_warning(store: Store, word: str) -> str:
 def _one(store: Store, word: str) -> Entry:
     first, dot, number = word.partition(".")
     if dot and number.isascii() and number.isdigit():
-        return _task(store, word, first, number)
+        try:
+            return _task(store, word, first, number)
+        except NotFoundError:  # a name may end with a number, such as lr0.1
+            if (named := _of_name(store, word)) is not None:
+                return named
+            raise
     if word in (LAST_HERE, LAST):
         return _last(store, word)
     if word == LAST_SWEEP:

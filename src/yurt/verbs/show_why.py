@@ -24,7 +24,12 @@ def cause(store: Store, entry: Entry, kept: Mirrored | None) -> Cause | None:
 
     if not entry.status.cause:
         causes.record(store, [entry])
-    return causes.explained(entry, kept, _rules())
+    try:
+        return causes.explained(entry, kept, _rules())
+    except YurtError:  # a rule of the user is too slow, which is an error only of `yurt why`
+        from yurt.why.rules import known
+
+        return causes.explained(entry, kept, known())
 
 
 def _rules() -> Sequence[Rule]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 import msgspec
@@ -122,7 +121,8 @@ def _of_run(store: Store, entry: Entry, context: Context) -> Wanted:
 def _with_run(made: Where, entry: Entry, seconds: float | None) -> Where:
     """Add what concerns the run: its own expected start, and how to start it earlier."""
     run, status = entry.run, entry.status
-    best = next((row for row in made.starts if row.possible and row.seconds is not None), None)
+    clusters = [row for row in made.starts if row.partition or row.context == run.context]  # not this machine
+    best = next((row for row in clusters if row.possible and row.seconds is not None), None)
     advice = ""
     waits = status.state in ("queued", "held", "waiting", "requeued")
     if waits and best is not None and seconds is not None and (best.seconds or 0.0) + SOON < seconds:
@@ -131,22 +131,10 @@ def _with_run(made: Where, entry: Entry, seconds: float | None) -> Where:
 
 
 def _command(entry: Entry, best: ExpectedStart) -> str:
-    """Return the commands that submit a run elsewhere: a retry uses the context of the run."""
-    run, resources = entry.run, entry.run.resources
-    words = ["yurt", "run", "--context", best.context]
-    gpus = f"{resources.gpu_type}:{resources.gpus}" if resources.gpu_type else resources.gpus
-    options = {
-        "partition": best.partition if not best.own else None,
-        "time": f"{resources.minutes}m" if resources.minutes else None,
-        "cpus": resources.cpus,
-        "mem": f"{resources.memory_mb}M" if resources.memory_mb else None,
-        "gpus": gpus,
-        "nodes": resources.nodes,
-        "ntasks": resources.ntasks,
-    }
-    for name, value in options.items():
-        words += [f"--{name}", str(value)] if value else []
-    return f"yurt cancel {run.id} && {shlex.join([*words, *run.command])}"
+    """Return what to do to start a run elsewhere: a retry uses the context of the run."""
+    partition = f" --partition {best.partition}" if not best.own else ""
+    where = f"`--context {best.context}{partition}`"
+    return f"submit it again with {where} and its other options, then cancel this one: `yurt cancel {entry.run.id}`"
 
 
 class BestContext(msgspec.Struct, frozen=True, kw_only=True):

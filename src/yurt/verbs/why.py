@@ -169,6 +169,8 @@ def _ended(store: Store, entry: Entry, rules: Sequence[Rule], made: Explanation)
             logs = "its logs are not here, and " if missing and not store.is_kept(run.id) else ""
             problem = f"{logs}{run.context} cannot be queried: {error.message}"
     cause = causes.explained(entry, store.kept(run.id), rules, site)
+    if not entry.status.cause and causes.has_failed(entry.status):
+        causes.record(store, [entry])  # for tables
     bad = site.node if site.node is not None and (site.node.reason or site.node.state in ("down", "drained")) else None
     after = awaited(store, run) if status.reason == NEVER_SATISFIED else []
     made = msgspec.structs.replace(made, cause=_with_retry(run.id, cause, after), after=after, node=bad)

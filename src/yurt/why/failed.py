@@ -157,14 +157,20 @@ def _words(evidence: Evidence) -> dict[str, str]:
         "of_time": "",
         "and_used": "",
         "and_ran": "",
+        "last_error": "",
         "file": "a file",
     }
     usage = status.usage
     limit = wanted.memory_mb or (usage.memory_limit_mb if usage is not None else None)
     if limit:
-        words |= {"mem": memory(limit), "of_mem": f" of {memory(limit)}", "twice_mem": _option(2 * limit)}
-    if used := _used_mb(evidence):
+        words |= {"mem": memory(limit), "of_mem": f" of {memory(limit)}"}
+    used = _used_mb(evidence)
+    if used and used >= (limit or 0) / 2:  # much less was measured long before the end
         words |= {"used": memory(used), "and_used": f"; measured: {memory(used)}"}
+    if limit:
+        words["twice_mem"] = _option(2 * max(limit, math.ceil(used or 0)))
+    if error := last_traceback([_lines(evidence.err), _lines(evidence.out)]).splitlines()[-1:]:
+        words["last_error"] = f"; the last error in its log is {error[0].strip()}"
     if status.seconds:
         words["ran"] = amounts.time(status.seconds / 60) if status.seconds >= 60 else f"{status.seconds:.0f} s"
         words["and_ran"] = f"; it ran for {words['ran']}"

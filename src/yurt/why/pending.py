@@ -12,7 +12,7 @@ import msgspec
 
 from yurt.model import hostlist
 from yurt.model.live import Live, LiveJob, LivePartition, NodeTrouble, Reservation
-from yurt.model.run import Run, State, Status
+from yurt.model.run import FINAL, Run, State, Status
 from yurt.model.waiting import WaitingJob
 from yurt.why import amounts, before_queue
 
@@ -22,7 +22,15 @@ STATES = ("queued", "held", "requeued", *before_queue.STATES)
 MOST = 8
 """Nodes that are named."""
 
-ABOUT_NODES = ("ReqNodeNotAvail", "NodeDown", "Resources", "BadConstraints", "PartitionConfig", "PartitionDown")
+ABOUT_NODES = (
+    "ReqNodeNotAvail",
+    "Nodes required for job are",
+    "NodeDown",
+    "Resources",
+    "BadConstraints",
+    "PartitionConfig",
+    "PartitionDown",
+)
 """Reasons that nodes that are down or drained can explain."""
 
 
@@ -97,6 +105,14 @@ def pending(
             job=status.job,
             waited=_since(status, now),
         )
+    if never := next((each for each in after if _never_completes(each)), None):
+        return Pending(
+            sentence=f"it will not run, because run {never.run}, which it follows, did not complete: {never.state}",
+            advice=NEVER.replace("RUN", run.id).replace("FIRST", never.run),
+            after=list(after),
+            job=status.job,
+            waited=_since(status, now),
+        )
     job = _job(status.job or number, run.id, live)
     native = _native(run, status, job, details)
     help_ = advice(native) if run.context_type == "slurm" else LOCAL_ADVICE
@@ -122,6 +138,13 @@ def pending(
         admin_comment=details.admin_comment if details is not None else "",
         system_comment=details.system_comment if details is not None else "",
     )
+
+
+NEVER = "cancel it with `yurt cancel RUN`, repeat the other one with `yurt retry FIRST`, and submit it again after that"
+
+
+def _never_completes(first: Awaited) -> bool:
+    return not first.ended and first.state in FINAL and first.state != "completed"
 
 
 LOCAL_ADVICE = "it starts when runs before it have finished: `yurt cluster local` lists them"

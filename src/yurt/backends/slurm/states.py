@@ -79,6 +79,7 @@ REASONS = {
     "BadConstraints": "no node provides the requested resources",
     "Constraints": "no free node provides the requested features",
     "ReqNodeNotAvail": "a required node is down, drained or reserved",
+    "Nodes required for job are DOWN": "its nodes are down, drained or reserved for jobs of other partitions",
     "NodeDown": "a required node is down",
     "FrontEndDown": "the front end of the site is down",
     "Licenses": "waiting for a license",

@@ -22,7 +22,7 @@ from yurt.why.rules import Rule, known, own
 _LOST = "your command succeeded; see `yurt storage` for full disks, fetch what there is with `yurt fetch RUN`"
 
 SECONDS = 2.0
-"""How long a refresh may search logs for causes. `why` and `show` find those of the other runs."""
+"""Seconds of CPU time for which a refresh searches logs for causes. `why` and `show` find those of the other runs."""
 
 NOTHING = EndedJob()
 
@@ -61,10 +61,10 @@ def record(store: Store, entries: Iterable[Entry]) -> None:
     """Record in their statuses why runs failed whose logs are saved. Never fails: where it cannot, the reason stays."""
     failed = [entry for entry in entries if has_failed(entry.status) and not entry.run.tasks]
     rules = _safe_rules() if failed else ()
-    until = time.monotonic() + SECONDS
+    until = time.thread_time() + SECONDS
     found: dict[str, str] = {}
     for entry in failed:
-        if time.monotonic() > until:
+        if time.thread_time() > until:
             break
         kept = store.kept(entry.run.id)
         try:

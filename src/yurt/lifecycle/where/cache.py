@@ -28,6 +28,10 @@ class _Kept(msgspec.Struct, frozen=True):
     answers: dict[str, Starts]
 
 
+_KEPT = msgspec.json.Decoder(_Kept)
+"""Made here, since threads read files: msgspec crashes if two of them analyse a type at the same time."""
+
+
 def file_of(context: str) -> Path:
     return paths.data_home() / "where" / f"{context}.json"
 
@@ -66,7 +70,7 @@ def forget(context: str) -> None:
 
 def _load(context: str, address: list[str]) -> Mapping[str, Starts]:
     try:
-        kept = msgspec.json.decode(file_of(context).read_bytes(), type=_Kept)
+        kept = _KEPT.decode(file_of(context).read_bytes())
     except (OSError, msgspec.MsgspecError):
         return {}
     now = time.time()
