@@ -160,3 +160,13 @@ def test_invalid_arguments(here: Here) -> None:
     with pytest.raises(TypeError, match="no option 'partitoin'"):
         yurt.run(["true"], context="local", partitoin="gpu")  # type: ignore[call-arg]
     assert len(yurt.runs(refresh=False)) == before
+
+
+def test_the_best_context(here: Here) -> None:
+    with pytest.raises(UserError, match="no cluster was probed yet"):
+        yurt.run(["true"], context="best")
+    (here.project / "yurt.yaml").write_text("contexts: [local]\n")
+    first = yurt.run(["true"], context="best")
+    assert first.context == "local"
+    second = yurt.run(["true"], context="best", after=[first])
+    assert second.context == "local" and second.wait(60) == "completed"

@@ -33,6 +33,14 @@ def replied(text: str, ask: Ask = ASK) -> Answer:
             3600,
             "n3",
         ),
+        # Slurm 24.11 and 26.05
+        ("0 sbatch: Job 2 to start at 1794975772 using 2 processors on nodes n[1-2] in partition main", 60, "n[1-2]"),
+        ("0 sbatch: Job 2 to start at 1794975772 a using 2 processors on nodes n[1-2] in partition main", 60, "n[1-2]"),
+        (
+            "0 sbatch: Job 6 to start at 2026-11-18T05:21:52 a using 1 processors on nodes n1 in partition main",
+            3600,
+            "n1",
+        ),
         # Before 20.11 the line has neither `nodes` nor the partition.
         ("0 sbatch: Job 9 to start at 1794975700 using 1 processors on n1", 0, "n1"),
         ("0 banner|sbatch: Job 7 to start at 1794975772 using 4 processors on nodes n1 in partition main|", 60, "n1"),
@@ -44,9 +52,20 @@ def test_a_start(text: str, seconds: float | None, nodes: str) -> None:
     assert replied(text) == Answer(ask=ASK, seconds=seconds, nodes=nodes)
 
 
+REFUSALS = (  # of Slurm 24.11 and 26.05
+    "Requested node configuration is not available",
+    "Invalid account or account/partition combination specified",
+    "Invalid qos specification",
+    "Invalid feature specification",
+    "Node count specification invalid",
+    "More processors requested than permitted",
+)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
+        *((f"1 allocation failure: {each}", each) for each in REFUSALS),
         (
             "1 allocation failure: Requested time limit is invalid (missing or exceeds some limit)",
             "Requested time limit is invalid (missing or exceeds some limit)",

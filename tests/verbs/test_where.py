@@ -54,6 +54,9 @@ def test_mistakes(user: User) -> None:
     assert "context 'nope' not found" in user.quick("where", "--context", "local,nope").err
     refused = user.quick("context", "add", "best", "--slurm-url", "x@nowhere.invalid")
     assert refused.code == 2 and "'best' cannot be the name of a context" in refused.err
+    for words in (["cluster", "best"], ["dev", "up", "--context", "best"], ["where", "--context", "best"]):
+        only = user.quick(*words)
+        assert only.code == 3 and "only `yurt run --context best` chooses one" in only.err
     assert "names no context" in user.quick("where", "--context", ",").err
     none = user.quick("run", "--context", "best", "train.py")
     assert none.code == 2 and "no cluster was probed yet" in none.err
@@ -113,6 +116,12 @@ def queue(laptop: Laptop, context: str) -> list[Any]:
     return [live["queue"]["running"], live["queue"]["pending"]]
 
 
+def planned(laptop: Laptop, context: str, run: str) -> bool:
+    """Whether Slurm has planned the start of a pending run."""
+    live = laptop.quick("cluster", context, "--json").json["data"][0]["live"]
+    return any(job["run"] == run and job["starts_at"] is not None for job in live["queue"]["mine"])
+
+
 @pytest.mark.lab
 def test_a_full_cluster(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
     trips: Counter[str] = Counter()
@@ -153,7 +162,8 @@ def test_a_full_cluster(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None
         assert "alpha: in 1 of 1 run the start was within the range" in text
         mine = laptop.run("beta", "--cpus", "8", "--time", "2h", "--no-snapshot", "true")["run"]["id"]
         try:
-            eventually(lambda: asked(laptop, mine)["run_seconds"])
+            eventually(lambda: planned(laptop, "beta", mine))  # before it is asked: answers are kept for a minute
+            assert asked(laptop, mine)["run_seconds"]
             assert asked(laptop, mine)["advice"] == (
                 "submit it again with `--context alpha` and its other options, then cancel this one: "
                 f"`yurt cancel {mine}`"

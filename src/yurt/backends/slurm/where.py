@@ -19,7 +19,8 @@ VARIED = ("partition", "time", "gres", "nodes")
 """Options that differ between the requests of one query."""
 
 _WORD = re.compile(r"--[a-z-]+=[\w.:,+@\[\]-]+", re.ASCII)
-_START = re.compile(r"\bJob (\d+) to start at (\S+)(?: using (\d+) processors)?(?: on (?:nodes? )?([^\s|]+))?")
+# Slurm 26.05 has a word more: `to start at TIME a using 1 processors`.
+_START = re.compile(r"\bJob (\d+) to start at (\S+)(?: a)?(?: using (\d+) processors)?(?: on (?:nodes? )?([^\s|]+))?")
 _FAILURE = re.compile(r"(?:allocation failure|sbatch: error): ([^|]+)")
 
 
