@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from yurt.cli import app
 from yurt.model.advice import memory, span
-from yurt.model.usage import TasksUsage, Usage
+from yurt.model.usage import Usage
+from yurt.model.usage_tasks import TasksUsage
 
 if TYPE_CHECKING:
     from yurt.model.run import Run

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -34,7 +34,9 @@ from yurt.store.schema import LATER, RENAME_FIELDS, SCHEMA, VERSION
 from yurt.store.site_copies import SiteCopies
 from yurt.store.tasks import OPEN, Entry, Tasks, entry_of, task_of, usual
 from yurt.store.tracked import Tracking
-from yurt.store.usages import Usages
+
+if TYPE_CHECKING:
+    from yurt.store.usages import UsedRow
 
 UNSUBMITTED = "('waiting', 'submitting')"
 """States of runs that are possibly not submitted yet."""
@@ -72,7 +74,6 @@ class Store(
     Copies,
     SiteCopies,
     Tracking,
-    Usages,
 ):
     """The index in one file, which is created if absent and readable only by its owner."""
 
@@ -92,6 +93,12 @@ class Store(
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise here_is_full(f"the run index {file}", error.strerror or "", hint=FREE) from None
             raise unusable(file, error.strerror or str(error)) from None
+
+    def earlier_usages(self, project: str, context: str, since: float, limit: int) -> list[UsedRow]:
+        """Return what earlier runs used: see `yurt.store.usages`."""
+        from yurt.store.usages import earlier
+
+        return earlier(self._db, project, context, since, limit)
 
     def _enable_wal(self) -> None:
         """Switch to WAL mode. If several processes create the file, SQLite reports busy without waiting: retry here."""
