@@ -93,6 +93,6 @@ def test_by_job(laptop: Laptop) -> None:
 
 
 def test_a_name_that_ends_with_a_number(user: User) -> None:
-    run = user.quick("run", "--name", "lr0.1", "true", "--json").json["data"]["run"]["id"]
+    run = user.quick("--json", "run", "--name", "lr0.1", "true").json["data"]["run"]["id"]
     assert user.quick("show", "lr0.1", "--json").json["data"]["run"]["id"] == run
     assert user.quick("show", "lr0.2").code == 3
