@@ -85,13 +85,19 @@ def _earlier(store: Store, project: str, command: Sequence[str]) -> tuple[int, i
     return max((size for size, _files in found), default=0), max((files for _size, files in found), default=0)
 
 
+SCRIPTS = (".py", ".sh", ".bash", ".R", ".r", ".jl", ".pl", ".m", ".lua", ".js")
+"""How names of scripts end: what follows them are arguments."""
+
+
 def program(command: Sequence[str]) -> list[str]:
-    """Return the words of a command before its arguments: `python train.py` of `python train.py --lr 0.1`."""
+    """Return the words of a command before its arguments: `python train.py` of `python train.py 3 --lr 0.1`."""
     found: list[str] = []
     for word in command:
         if word.startswith("--") or "=" in word:
             break
         found.append(word)
+        if word.endswith(SCRIPTS):
+            break
     return found
 
 
