@@ -103,6 +103,7 @@ def test_killed_sampler(user: User) -> None:
     assert found["cpu_seconds"] >= 1.9 and 10 <= found.get("memory_mb", 15) <= 25
 
 
+@pytest.mark.slow
 def test_sweep_tasks(user: User) -> None:
     burn(user)
     done = user.quick("run", "-q", "--grid", "mb=20,60,150", "--follow", "burn.py", "{mb}", "1.5")
@@ -151,7 +152,7 @@ def test_advice(user: User) -> None:
     assert user.quick("run", "--json", "--mem", "16G", "train.py").json["warnings"] == []
 
     retried = user.quick("retry", first["data"]["run"]["id"], "--json").json
-    assert retried["warnings"] == []
+    assert retried["warnings"] == [] and user.quick("wait", "-").code == 0
 
 
 def test_advice_for_sweeps_and_retries(user: User) -> None:
@@ -159,8 +160,10 @@ def test_advice_for_sweeps_and_retries(user: User) -> None:
     earlier(user, 41, project=first["project"])
     for words in (["run", "--mem", "16G", "--grid", "n=1..2", "train.py", "--n={n}"], ["retry", first["id"]]):
         assert "ask for 3G instead of 16G with `--mem 3G`: 4" in user.quick(*words).err
+        assert user.quick("wait", "-").code == 0
 
 
+@pytest.mark.slow
 def test_job_with_steps(laptop: Laptop) -> None:
     """More of them in test_usage_jobs.py."""
     check_steps(laptop, "alpha")

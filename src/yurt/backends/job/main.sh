@@ -86,7 +86,8 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   child=$!
   [ -z "$stopped" ] || { sleep 1; on_term; }
   if [ -n "$spent_before" ]; then
-    (in_own_session sh "${sweep:-$run}/@JOB@" sample "$k" "$child" $$ "$born") < /dev/null > /dev/null 2>&1 &
+    # Not at once: shorter commands should not pay for it.
+    (in_own_session sh -c 'sleep 0.4 || sleep 1; exec sh "$@"' sh "${sweep:-$run}/@JOB@" sample "$k" "$child" $$ "$born") < /dev/null > /dev/null 2>&1 &
     sampling=$!
   fi
   [ "$kind" = slurm ] || echo "$child $(born "$child")" > "@CHILD@$k"
