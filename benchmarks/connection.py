@@ -13,7 +13,7 @@ from collections.abc import Callable
 from benchmarks.figures import Figure, table
 
 TURNS = 60
-BUDGET = 1.3
+BUDGET = 0.5
 
 
 def seconds(action: Callable[[], object]) -> float:
