@@ -46,14 +46,15 @@ class Client:
         shutil.copytree(self.data, data)
         return Client(name, data=data, runtime=runtime, project=self.project, log=self.log)
 
-    def start(self, *arguments: str, clocks: str = "") -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str, clocks: str = "", program: bool = False) -> subprocess.Popen[bytes]:
+        """Start a command. `program`: it starts the ssh program for each session, as with a wrapper of the user."""
         # Write to a file: child processes of a killed yurt would keep a pipe open.
         self.number += 1
         with self._output_file(self.number).open("wb") as output:
             process = subprocess.Popen(
                 [YURT, *arguments],
                 cwd=self.project,
-                env={**self.environment, "YURT_CLOCKS": f"rest=0 {clocks}"},
+                env={**self.environment, "YURT_CLOCKS": f"rest=0 {clocks}", **(self._wrapper() if program else {})},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -61,6 +62,14 @@ class Client:
             )
         self.numbers[process.pid] = self.number
         return process
+
+    def _wrapper(self) -> dict[str, str]:
+        """Return variables with which `ssh` is a script."""
+        folder = self.data.with_name(f"{self.name}.bin")
+        folder.mkdir(exist_ok=True)
+        (folder / "ssh").write_text(f'#!/bin/bash\nexec -a ssh {shutil.which("ssh")} "$@"\n')
+        (folder / "ssh").chmod(0o755)
+        return {"PATH": f"{folder}:{os.environ['PATH']}"}
 
     def _output_file(self, number: int) -> Path:
         return self.data.with_name(f"{self.name}.{number}.out")

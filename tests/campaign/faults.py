@@ -47,7 +47,8 @@ def _start(site: Site, label: str, draw: Draw) -> subprocess.Popen[bytes]:
     if draw.get("snapshot"):
         (site.client.project / "salt").write_text(label)  # change the code, so that it is uploaded
     arguments = site.arguments(label, rest=draw["rest"], snapshot=draw.get("snapshot", False))
-    return site.client.start(*arguments, "x" * draw.get("filler", 0))
+    program = draw.get("victim") == "session"  # yurt itself is the session otherwise
+    return site.client.start(*arguments, "x" * draw.get("filler", 0), program=program)
 
 
 def _reach(site: Site, label: str, process: subprocess.Popen[bytes], draw: Mapping[str, Any]) -> None:

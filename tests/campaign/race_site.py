@@ -30,8 +30,8 @@ class Racer(Client):
 
     expected = (*Client.expected, 5)
 
-    def start(self, *arguments: str, clocks: str = CLOCKS) -> subprocess.Popen[bytes]:
-        return super().start(*arguments, clocks=clocks)
+    def start(self, *arguments: str, clocks: str = CLOCKS, program: bool = False) -> subprocess.Popen[bytes]:
+        return super().start(*arguments, clocks=clocks, program=program)
 
     def race(self, label: str) -> Entry | None:
         """Return the newest race with this label."""

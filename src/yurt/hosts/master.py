@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from yurt import private
@@ -76,14 +77,16 @@ class Master:
 
     def _note_session_settings(self, rows: Sequence[tuple[str, str]]) -> None:
         """Record how to open sessions on a new master without the ssh program, if that is possible."""
-        settings = mux_settings.of_session(rows) if self.program == ["ssh"] and rows and _is_binary("ssh") else None
+        settings = mux_settings.of_session(rows) if self.program == ["ssh"] and rows else None
         if settings is None:
             self.require_program()
         else:
             private.write(Path(f"{self.socket}.mux"), settings.text().encode())
 
     def session_settings(self) -> MuxSettings | None:
-        """Return how to open sessions without the ssh program; None if they need it."""
+        """Return how to open sessions without the ssh program; None if they need it, such as if it is a script."""
+        if not _is_binary("ssh", os.environ.get("PATH", "")):
+            return None
         try:
             return mux_settings.parse(Path(f"{self.socket}.mux").read_text())
         except (OSError, ValueError):
@@ -340,15 +343,16 @@ class Master:
         temporary.rename(f"{self.socket}.most")
 
 
-def _is_binary(program: str) -> bool:
+@cache
+def _is_binary(program: str, path: str) -> bool:
     """Whether a program is not a script, which may do more than what it is named after."""
-    import shutil
-
-    try:
-        with Path(shutil.which(program) or "").open("rb") as file:
-            return file.read(2) != b"#!"
-    except OSError:
-        return False
+    for folder in path.split(os.pathsep):
+        try:
+            with open(f"{folder or '.'}/{program}", "rb") as file:  # noqa: PTH123
+                return file.read(2) != b"#!"
+        except OSError:
+            continue
+    return False
 
 
 def _jumps_as_settings(options: Sequence[str]) -> list[str]:
