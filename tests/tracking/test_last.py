@@ -48,8 +48,8 @@ def test_errors_of_the_site_are_not_raised(store: Store, monkeypatch: pytest.Mon
     assert last.last(store, remote(), patience=10) == []
 
 
-def test_only_the_file_of_metrics_is_asked_for(store: Store) -> None:
+def test_only_metrics_and_samples_are_asked_for(store: Store) -> None:
     logged(RUN, "work/runs/x/events.out.tfevents.1.host", b"")
     unit = last._Shallow(run=RUN, context="big", folder="/f", place="/elsewhere")
     asked = unit.growing(Followed(RUN), deep=True)
-    assert not asked.deep and not asked.place and [each.path for each in asked.known] == ["metrics.jsonl"]
+    assert not asked.deep and not asked.place and [each.path for each in asked.known] == ["metrics.jsonl", "usage"]

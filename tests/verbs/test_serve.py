@@ -259,6 +259,9 @@ def _of_a_run(pid: int) -> bool:
     try:
         if b"job.sh" in Path(f"/proc/{pid}/cmdline").read_bytes():
             return True
-        return b"YURT_RUN_ID=" in Path(f"/proc/{pid}/environ").read_bytes()
+        if b"YURT_RUN_ID=" in Path(f"/proc/{pid}/environ").read_bytes():
+            return True
+        parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return parent > 1 and _of_a_run(parent)  # such as the sampler of a job
     except OSError:
         return True

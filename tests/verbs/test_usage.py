@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import time
 from contextlib import suppress
@@ -124,7 +125,7 @@ def earlier(user: User, count: int, **fields: Any) -> None:
         for number in range(count):
             made = time.time() - 1000 - number
             run = Run(
-                id=ids.make(made, number * 7919),
+                id=ids.make(made, secrets.randbelow(2**25)),
                 context="local",
                 context_type="local",
                 project=fields.get("project", ""),
