@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,20 @@ def test_installed_packages_start_no_service() -> None:
             done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert "denied execution of start" in done.stdout + done.stderr
     assert "yurt" not in (packages.POLICY.read_text() if packages.POLICY.exists() else "")
+
+
+@pytest.mark.lab
+def test_two_installations_at_the_same_time() -> None:
+    """The one that ends first does not remove what prevents the other's services from starting."""
+
+    def refused(_number: int) -> bool:
+        with packages.services_held_back() as prefix:
+            argv = [*prefix, "/usr/sbin/invoke-rc.d", "ssh", "start"]
+            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        return "denied execution of start" in done.stdout + done.stderr
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(refused, range(12)))
 
 
 @pytest.mark.lab

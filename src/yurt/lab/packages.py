@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -37,6 +38,8 @@ PACKAGES: dict[str, tuple[str, ...]] = {
 """Each package of the lab with the services it would enable at boot."""
 
 POLICY = Path("/usr/sbin/policy-rc.d")
+COVER = Path("/run/yurt-policy-rc.d")
+LOCK = Path("/run/yurt-packages.lock")
 MARK = "# yurt: no service starts while packages are installed"
 
 Report = Callable[[str], None]
@@ -85,24 +88,22 @@ def services_held_back() -> Iterator[list[str]]:
 
     Debian's package scripts run /usr/sbin/policy-rc.d. If there is none, one is created and removed
     afterwards (a leftover of a killed install contains MARK and is recognised). If the administrator
-    has one, it is hidden by a bind mount that only the package manager sees.
+    has one, it is hidden by a bind mount that only the package manager sees. A second installation
+    waits for the first, which would otherwise remove the file that both need.
     """
     text = f"#!/bin/sh\n{MARK}\nexit 101\n"
-    if POLICY.exists() and MARK not in POLICY.read_text(errors="replace"):
-        cover = Path("/run/yurt-policy-rc.d")
-        _write_program(cover, text)
-        script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
-        prefix = ["unshare", "--mount", "sh", "-c", script, "sh", str(cover), str(POLICY)]
+    with LOCK.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if POLICY.exists() and MARK not in POLICY.read_text(errors="replace"):
+            script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+            program, prefix = COVER, ["unshare", "--mount", "sh", "-c", script, "sh", str(COVER), str(POLICY)]
+        else:
+            program, prefix = POLICY, []
+        _write_program(program, text)
         try:
             yield prefix
         finally:
-            cover.unlink(missing_ok=True)
-    else:
-        _write_program(POLICY, text)
-        try:
-            yield []
-        finally:
-            POLICY.unlink(missing_ok=True)
+            program.unlink(missing_ok=True)
 
 
 def _write_program(path: Path, text: str) -> None:
