@@ -11,6 +11,7 @@ from pathlib import Path
 from yurt.backends import scripts
 from yurt.backends.job import script
 from yurt.backends.shell import doctor
+from yurt.backends.slurm import queries
 from yurt.hosts import base, tar
 from yurt.model.run import After, Plan, RestartPolicy, Run, Setup, Stage, StageOutput
 
@@ -77,7 +78,7 @@ def complete_scripts() -> Iterator[tuple[str, str]]:
         launcher = scripts.text("launch.sh", kind)
         text = script.gate() + scripts.receiver() + launcher + script.placer()
         yield f"the submit script ({kind})", text
-    yield "the poll script (slurm)", script.gate() + scripts.text("poll.sh", "slurm")
+    yield "the poll script (slurm)", script.gate() + queries.poll_script()
     yield "the doctor script (slurm)", doctor.script(slurm=True)
     for name, text in (("PUT", base.PUT), ("GET", base.GET), ("LIST", tar.LIST), ("SEND", tar.SEND)):
         yield f"the {name} script of hosts", text

@@ -13,14 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from yurt.backends import scripts
 from yurt.backends.job import script
 from yurt.backends.slurm import queries
 from yurt.model import tasks
 from yurt.model.run import RunRef
 from yurt.model.state import WAITS_FOR_SYNC
 
-POLL = scripts.text("poll.sh", "slurm")
+POLL = queries.poll_script()
 SWEEP = "s1nfkaf7-c1w10"
 SHELLS = ["dash", "bash", "bash --posix"]
 AWKS = ["mawk", "gawk"]

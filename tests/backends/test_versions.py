@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from typing import get_args
 
 import pytest
 
-from yurt.backends.slurm import queries, states
+from yurt.backends.slurm import queries, states, wordings
 from yurt.backends.slurm.versions import TESTED, caution, dotted
 from yurt.cli.lab import SLURM_VERSIONS
 from yurt.lab import versions
@@ -30,6 +32,31 @@ from yurt.model.run import State
 )
 def test_what_a_user_must_know(version: str, said: str) -> None:
     assert caution(version).startswith(said) and bool(caution(version)) == bool(said)
+
+
+@pytest.mark.parametrize("table", [wordings.NOTHING, wordings.KILLED_FOR_MEMORY, wordings.TEST_SUBMISSION])
+def test_each_wording_names_tested_versions(table: dict[str, str]) -> None:
+    known = [dotted(each) for each in TESTED]
+    for versions_of_it in table.values():
+        named = re.findall(r"\d+\.\d+", versions_of_it)
+        assert set(named) <= set(known) and (named or versions_of_it.startswith("all"))
+    assert all("all" in said for said in table.values() if not re.search(r"\d", said))
+
+
+@pytest.mark.parametrize(
+    ("line", "killed"),
+    [
+        ("slurmstepd-n1: error: Step 7.0 exceeded virtual memory limit (9 > 5), being killed", True),
+        ("slurmstepd: error: Job 7 exceeded memory limit (9 > 5), being killed", True),
+        ("[2026-11-18T07:00:00.123] error: Job 7 exceeded memory limit (9 > 5), being killed", True),
+        ("my program: error: it exceeded the memory limit", False),
+        ("see: slurmstepd: error: Job 7 exceeded memory limit", False),
+    ],
+)
+def test_lines_of_a_job_that_was_killed_for_its_memory(line: str, killed: bool) -> None:
+    pattern = "|".join(wordings.KILLED_FOR_MEMORY)
+    done = subprocess.run(["grep", "-q", "-i", "-E", pattern], input=line, text=True, check=False)
+    assert (done.returncode == 0) == killed and "'" not in pattern
 
 
 def test_the_lists_of_versions_agree() -> None:

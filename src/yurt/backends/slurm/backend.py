@@ -100,7 +100,7 @@ class SlurmBackend(ShellBackend):
         oldest = min((run.created for run in runs), default=time.time())
         days = str(max(1, int((time.time() - oldest) / 86400) + 2))
         accounting = "yes" if self._accounting() else "no"
-        text = script.gate() + scripts.text("poll.sh", "slurm")
+        text = script.gate() + queries.poll_script()
         folders = [run.folder for run in runs]
         answer = ownership.run(
             self.host, folders, text, accounting, days, stdin=rows.encode(), timeout=120, prefetch=True

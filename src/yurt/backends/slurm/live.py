@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from yurt.backends import scripts
+from yurt.backends.slurm import wordings
 from yurt.backends.slurm.access import Person, reservation_is_open, why_not
 from yurt.backends.slurm.node_states import state_of
 from yurt.backends.slurm.probe import read_config, read_partition, sections
@@ -243,7 +244,7 @@ def _job(words: Sequence[str], factors: dict[str, dict[str, float]]) -> LiveJob:
         priority=_whole(priority) or 0,
         place=_whole(place),
         starts_at=_decimal(start),
-        reason="" if reason in ("None", "(null)") else reason,
+        reason="" if reason in wordings.NOTHING else reason,
         factors=factors.get(job) or factors.get(job.partition("_")[0], {}),
     )
 

@@ -121,7 +121,7 @@ job_of() { # job_of FILE: adds the jobs of a run to the second query of records,
   done < "$1"
 }
 killed_for_memory() { # whether Slurm itself killed the job; without control groups, it says so only in the log
-  tail -c 2000 @ERR_LOG@ 2> /dev/null | grep -q -i -E '^(slurmstepd[^ ]*:|\[[^]]*\]) error:.* exceeded .*memory limit' # 22.05, 26.05
+  tail -c 2000 @ERR_LOG@ 2> /dev/null | grep -q -i -E "$memory_lines"
 }
 while read -r id called folder; do
   case $id in +*) # after a crash the controller may list finished jobs, and duplicates may be pending: exit.json counts

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from yurt.backends.slurm import states
+from yurt.backends import scripts
+from yurt.backends.slurm import states, wordings
 from yurt.model import ids, layout, tasks
 from yurt.model.run import RunRef
 from yurt.model.state import OUT_OF_MEMORY, Observation, read_ending, read_metrics
@@ -19,6 +20,11 @@ KILLED_FOR_MEMORY = "memory"
 
 RANK = {"running": 3, "starting": 2, "unknown": 1}
 """If a run has several jobs, the most advanced one determines its state."""
+
+
+def poll_script() -> str:
+    """Return poll.sh, with the lines by which Slurm says that it killed a job for its memory."""
+    return f"memory_lines='{'|'.join(wordings.KILLED_FOR_MEMORY)}'\n" + scripts.text("poll.sh", "slurm")
 
 
 def poll_input(refs: Sequence[RunRef]) -> str:
@@ -263,4 +269,4 @@ def read_time(text: str) -> float | None:
 
 
 def _native(word: str, reason: str) -> str:
-    return f"{word} ({reason})" if reason and reason != "None" else word
+    return word if reason in wordings.NOTHING else f"{word} ({reason})"

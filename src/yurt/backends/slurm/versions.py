@@ -1,6 +1,7 @@
 """The Slurm versions that yurt supports, and those that its tests run on. Pure.
 
-What differs between them is listed in docs/reference/slurm.md. A word that no table knows is shown as Slurm prints it.
+What differs between them is in wordings.py and docs/reference/slurm.md. A word that no table knows is shown as Slurm
+prints it.
 """
 
 from __future__ import annotations

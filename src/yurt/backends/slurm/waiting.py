@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from yurt.backends.slurm import limits
+from yurt.backends.slurm import limits, wordings
 from yurt.backends.slurm.live import read_troubles
 from yurt.backends.slurm.probe import minutes, read_config, sections
 from yurt.model.waiting import EndedJob, SiteLimit, WaitingJob
 
 WHOLE_LINES = ("AdminComment", "SystemComment", "Comment", "Command", "WorkDir", "StdErr", "StdIn", "StdOut")
 """Fields that have a line of their own and may contain anything."""
-
-NOTHING = ("", "(null)", "N/A", "None", "Unknown")
 
 
 def read(mark: str, text: str, job: str) -> WaitingJob | None:
@@ -85,7 +83,7 @@ def _fields(line: str) -> dict[str, str]:
 
 def _text(fields: dict[str, str], name: str) -> str:
     value = fields.get(name, "").strip()
-    return "" if value in NOTHING else value
+    return "" if value in wordings.NOTHING else value
 
 
 def _time(text: str) -> float | None:

@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 
 from yurt.backends import scripts
-from yurt.backends.slurm import options
+from yurt.backends.slurm import options, wordings
 from yurt.model.where import Answer, Ask, Question
 
 WITHOUT = (*options.OWN, *options.FOREIGN, "array", "hold", "dependency", "comment", "mail-type", "mail-user")
@@ -19,8 +19,7 @@ VARIED = ("partition", "time", "gres", "nodes")
 """Options that differ between the requests of one query."""
 
 _WORD = re.compile(r"--[a-z-]+=[\w.:,+@\[\]-]+", re.ASCII)
-# Slurm 26.05 has a word more: `to start at TIME a using 1 processors`.
-_START = re.compile(r"\bJob (\d+) to start at (\S+)(?: a)?(?: using (\d+) processors)?(?: on (?:nodes? )?([^\s|]+))?")
+_START = [re.compile(pattern) for pattern in wordings.TEST_SUBMISSION]
 _FAILURE = re.compile(r"(?:allocation failure|sbatch: error): ([^|]+)")
 
 
@@ -89,7 +88,7 @@ def read(output: Sequence[str], asks: Sequence[Ask]) -> Reply:
 
 
 def _answer(ask: Ask, text: str, now: float | None, wall: str) -> Answer:
-    found = _START.search(text)
+    found = next((match for pattern in _START if (match := pattern.search(text))), None)
     if found is not None:
         return Answer(ask=ask, seconds=_wait(found[2], now, wall), nodes=found[4] or "")
     code = text.partition(" ")[0]
