@@ -11,6 +11,7 @@ from yurt.cli.app import run_names, verb
 from yurt.cli.settings import options as setting_options
 from yurt.errors import UserError
 from yurt.model import settings
+from yurt.model.where import REJECTED
 
 if TYPE_CHECKING:
     from yurt.model.where import ExpectedStart, SmallerRequest, TrackRecord
@@ -80,6 +81,7 @@ def _print(found: Where) -> None:
             styled="starts",
             shrinks=["because", "partition"],
             drops=["range"],
+            notes=[_reason(each) for each in found.starts],
         )
     else:
         print("no context to ask")
@@ -96,9 +98,8 @@ def _print(found: Where) -> None:
 
 
 def _row(each: ExpectedStart) -> list[str]:
-    why = each.why_not or each.waits_for
-    if each.preempted and not each.why_not:
-        why = ", ".join(part for part in (why, f"jobs can be preempted ({each.preempted.lower()})") if part)
+    preempted = f"jobs can be preempted ({each.preempted.lower()})" if each.preempted else ""
+    why = "" if each.why_not else ", ".join(part for part in (each.waits_for, preempted) if part)
     return [
         each.context,
         each.partition + ("*" if each.own and each.partition else ""),
@@ -106,6 +107,11 @@ def _row(each: ExpectedStart) -> list[str]:
         _range(each),
         why,
     ]
+
+
+def _reason(each: ExpectedStart) -> str:
+    """Return why it cannot start, for lines of its own: it is too long for a column."""
+    return each.why_not.removeprefix(REJECTED)
 
 
 def _style(each: ExpectedStart) -> str:
@@ -116,7 +122,7 @@ def _style(each: ExpectedStart) -> str:
 
 def _starts(each: ExpectedStart) -> str:
     if each.why_not:
-        return "unknown" if each.unreachable else "cannot"
+        return "unknown" if each.unreachable else "rejected" if each.why_not.startswith(REJECTED) else "cannot"
     return "unknown" if each.likely is None else _when(each.likely)
 
 

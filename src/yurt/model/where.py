@@ -10,6 +10,9 @@ from yurt.model.run import Resources
 SOON = 60.0
 """A start within so many seconds counts as now: a scheduler takes that long to look at its queue."""
 
+REJECTED = "rejected: "
+"""Before a reason that the scheduler gives now, but that the recorded facts of the site do not: it may be temporary."""
+
 
 MOST = 8
 """How many test submissions a query of a site makes at most. Each uses up a job id of the site."""

@@ -17,7 +17,7 @@ from yurt.lifecycle.where.wanted import Wanted
 from yurt.model.facts import Facts
 from yurt.model.live import LivePartition
 from yurt.model.run import Resources
-from yurt.model.where import SOON, Answer, Ask, ExpectedStart, Forecast, Question, SmallerRequest, Starts
+from yurt.model.where import REJECTED, SOON, Answer, Ask, ExpectedStart, Forecast, Question, SmallerRequest, Starts
 from yurt.sites import connect
 from yurt.sites.facts import facts_if_probed
 from yurt.sites.folders import project_folder
@@ -137,7 +137,7 @@ def _row(context: str, name: str, *, own: bool, wanted: Resources, forecast: For
 
 def _problem(live: LivePartition | None, answer: Answer | None) -> str:
     if answer is not None and answer.refusal:
-        return f"rejected: {answer.refusal}"
+        return REJECTED + answer.refusal
     return live.why_not if live is not None and not live.usable else ""
 
 
