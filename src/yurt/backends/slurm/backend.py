@@ -211,7 +211,9 @@ class SlurmBackend(ShellBackend):
         from yurt.backends.slurm import probe, waiting
 
         mark = probe.new_mark()
-        answer = self.host.run(scripts.text("ended.sh", "slurm"), mark, job, node, timeout=60)
+        answer = self.host.run(
+            scripts.text("fields.sh", "slurm") + scripts.text("ended.sh", "slurm"), mark, job, node, timeout=60
+        )
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the job", answer.errors)
         return waiting.read_ended(mark, answer.text)

@@ -4,24 +4,12 @@ mark=$1
 job=$2
 node=$3
 export LC_ALL=C SLURM_TIME_FORMAT=%s
-within() { # within SECONDS COMMAND
-  if command -v timeout > /dev/null 2>&1; then timeout -k 2 "$@"; else shift && "$@"; fi
-}
 
 printf '\n%s node\n' "$mark"
 if [ -n "$node" ]; then
-  within 10 scontrol -o show node "$node" 2> /dev/null | awk '
-    function field(key,  at, rest) {
-      at = index(line, " " key "=")
-      if (!at) return ""
-      rest = substr(line, at + length(key) + 2)
-      return substr(rest, 1, index(rest " ", " ") - 1)
-    }
+  within 10 scontrol -o show node "$node" 2> /dev/null | awk "$nodes_awk"'
     /^NodeName=/ {
-      reason = ""
-      at = index($0, " Reason=")
-      if (at) reason = substr($0, at + 8)
-      line = " " (at ? substr($0, 1, at - 1) : $0)
+      read_node()
       print "bad|" field("NodeName") "|" field("State") "|" field("Partitions") "|" substr(reason, 1, 300)
     }'
 fi

@@ -49,7 +49,7 @@ class Group:
 
 
 def script() -> str:
-    return scripts.text("live.sh", "slurm")
+    return scripts.text("fields.sh", "slurm") + scripts.text("live.sh", "slurm")
 
 
 def read(mark: str, text: str, accounts: Sequence[Account], *, now: float) -> Live:
@@ -115,7 +115,7 @@ def read_gpus(gres: str) -> dict[str, int]:
 
 
 def nodes_script() -> str:
-    return scripts.text("nodes.sh", "slurm")
+    return scripts.text("fields.sh", "slurm") + scripts.text("nodes.sh", "slurm")
 
 
 def read_nodes(text: str) -> list[LiveNode]:

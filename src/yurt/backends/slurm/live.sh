@@ -9,9 +9,6 @@ me=$(id -un)
 work=$(mktemp -d) || exit 1
 trap 'rm -rf -- "$work"' EXIT
 trap 'exit 1' HUP INT TERM # sh would not run the trap above
-within() { # within SECONDS COMMAND
-  if command -v timeout > /dev/null 2>&1; then timeout -k 2 "$@"; else shift && "$@"; fi
-}
 limited() { within 20 "$@"; }
 section() {
   printf '\n%s %s\n' "$mark" "$1"
@@ -19,24 +16,12 @@ section() {
 }
 
 nodes() { # one line for each group of similar nodes; one for each node that is down or drained
-  limited scontrol -d -o show node | awk '
-    function field(key,  at, rest) {
-      at = index(line, " " key "=")
-      if (!at) return ""
-      rest = substr(line, at + length(key) + 2)
-      return substr(rest, 1, index(rest " ", " ") - 1)
-    }
+  limited scontrol -d -o show node | awk "$nodes_awk"'
     /^NodeName=/ {
-      reason = ""
-      at = index($0, " Reason=")
-      if (at) reason = substr($0, at + 8)
-      line = " " (at ? substr($0, 1, at - 1) : $0)
-      state = field("State"); gres = field("Gres"); used = field("GresUsed")
-      gsub(/\([^)]*\)/, "", gres); gsub(/\([^)]*\)/, "", used)
-      key = field("Partitions") "|" state "|" gres "|" used
-      cpus = field("CPUEfctv")
-      if (cpus == "") cpus = field("CPUTot")
-      count[key]++; total[key] += cpus; taken[key] += field("CPUAlloc")
+      read_node()
+      state = field("State")
+      key = field("Partitions") "|" state "|" gpus("Gres") "|" gpus("GresUsed")
+      count[key]++; total[key] += cpus(); taken[key] += field("CPUAlloc")
       memory[key] += field("RealMemory"); held[key] += field("AllocMem")
       if (state ~ /DOWN|DRAIN|FAIL|ERROR|UNKNOWN|NO_RESPOND|NOT_RESPONDING|\*/ && state !~ /POWER/ && ++bad <= 200)
         print "bad|" field("NodeName") "|" state "|" field("Partitions") "|" substr(reason, 1, 300)

@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 
 from yurt.backends import scripts
-from yurt.backends.slurm import options, wordings
+from yurt.backends.slurm import live, options, wordings
 from yurt.model.where import Answer, Ask, Question
 
 WITHOUT = (*options.OWN, *options.FOREIGN, "array", "hold", "dependency", "comment", "mail-type", "mail-user")
@@ -24,7 +24,7 @@ _FAILURE = re.compile(r"(?:allocation failure|sbatch: error): ([^|]+)")
 
 
 def script() -> str:
-    return scripts.text("live.sh", "slurm") + scripts.text("where.sh", "slurm")
+    return live.script() + scripts.text("where.sh", "slurm")
 
 
 def common(question: Question) -> list[str]:
