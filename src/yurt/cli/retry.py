@@ -78,11 +78,12 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
     from yurt.cli.progress import watching
     from yurt.cli.send import after_sync, on_interrupt, submitted_line, wait_or_follow
     from yurt.verbs import retry as verbs
+    from yurt.verbs.retry_plan import Anew
 
     now = app.current()
     _check(runs, failed, filters, options)
     changes = {key: options[key] for key in ("time", "mem", "venv", "conda", "container")}
-    anew = verbs.Anew(**changes, code_now=options["code"] == "now")
+    anew = Anew(**changes, code_now=options["code"] == "now")
     select: dict[str, Any] = {"failed": failed, "filters": filters, "context": now.context}
     if options["dry_run"] or not (runs or options["yes"]):
         with watching() as watch:

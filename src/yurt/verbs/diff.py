@@ -68,7 +68,7 @@ def diff(
     entries = [*which(index, [left]), *which(index, [right])]
     warnings: list[str] = []
     if not cached:
-        from yurt.verbs.retry import refresh_unfinished
+        from yurt.verbs.retry_select import refresh_unfinished
 
         warnings = refresh_unfinished(index, entries, watch=watch)
         entries = [each for entry in entries for each in which(index, [entry.run.id])]

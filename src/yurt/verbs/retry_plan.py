@@ -1,0 +1,265 @@
+"""Plans a retry of one run: the same code, parameters and settings, or new limits or environments."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from yurt import __version__
+from yurt.config import contexts, paths
+from yurt.errors import RefusedError, UserError
+from yurt.lifecycle import bad_nodes
+from yurt.lifecycle.plan import checks, scheduling, settle
+from yurt.lifecycle.plan.command import RIVALS
+from yurt.lifecycle.plan.containers import pyxis_image
+from yurt.lifecycle.plan.request import Planned
+from yurt.model import ids, layout
+from yurt.model.context import Context
+from yurt.model.facts import Facts
+from yurt.model.params import shown
+from yurt.model.progress import Watch, unwatched
+from yurt.model.resources import parse_memory, parse_time
+from yurt.model.run import Chosen, Code, Plan, RestartPolicy, Run
+from yurt.model.tasks import ranges
+from yurt.sites import folders
+from yurt.sites.facts import facts_if_probed
+from yurt.sites.person import person
+from yurt.sites.project import Project
+from yurt.store import Entry, Store
+
+
+class Anew(msgspec.Struct, frozen=True):
+    """What a retry changes; None keeps the old limit or environment."""
+
+    time: str | None = None
+    mem: str | None = None
+    venv: str | None = None
+    """Also replaces the conda environment of the old run, as `conda` replaces its virtual environment."""
+    conda: str | None = None
+    container: str | None = None
+    code_now: bool = False
+    """Whether to take a new snapshot of the project instead of the old code."""
+
+
+UNCHANGED = Anew()
+
+
+def plan(
+    store: Store,
+    entry: Entry,
+    anew: Anew,
+    *,
+    tasks: Sequence[int] | None = None,
+    candidate: bool = False,
+    watch: Watch = unwatched,
+) -> Planned:
+    """Plan a retry of a finished run, and check it against the current facts of its site. Submits nothing.
+
+    `tasks`: only these tasks of a sweep. A task becomes a sweep with one task. `candidate`: it is one of a race that
+    has finished, and may still be withdrawn.
+    """
+    from yurt.lifecycle.select import no_plan
+
+    run = entry.run
+    if run.purpose == "shell":
+        raise UserError(
+            f"run {run.id} is a shell, which cannot be retried", code="usage", hint="open a new one with `yurt shell`"
+        )
+    if run.purpose == "dev":
+        raise UserError(
+            f"run {run.id} is a dev node, which cannot be retried",
+            code="usage",
+            hint=f"start it again with `yurt dev up {run.name}`",
+        )
+    if run.purpose == "service":
+        raise UserError(
+            f"run {run.id} is a service, which cannot be retried",
+            code="usage",
+            hint="start a new one with `yurt serve`",
+        )
+    if run.task is not None:
+        tasks = [run.task]
+    if not candidate:
+        check_finished(store, entry, tasks)
+    old = _settled(store, run, watch)
+    whole = old.run if old is not None else run
+    if old is not None and tasks is not None:
+        chosen = [old.sets[number] for number in tasks]
+        old = msgspec.structs.replace(old, sets=chosen, run=msgspec.structs.replace(old.run, tasks=len(chosen)))
+    if old is None:
+        raise no_plan(run.sweep or run.id)
+    context = contexts.site(run.context)
+    if context.type != run.context_type:
+        raise RefusedError(
+            f"run {run.id} needs a {run.context_type} context, but '{context.name}' is now a {context.type} context",
+            code="impossible",
+            hint=f"see the context with `yurt context show {context.name}`",
+        )
+    facts = facts_if_probed(context, watch=watch)
+    made, notes = _with_environment(_changed(old, anew), anew, context, facts)
+    checks.check(context, made.run.resources, facts, label=run.project, watch=watch)
+    if run.secrets:
+        checks.check_secrets(run.secrets, {}, {})
+    resources, avoided = bad_nodes.avoiding(store, context.name, made.run.resources, facts)
+    created = time.time()
+    sweep = bool(old.sets)
+    run_id = (ids.make_sweep if sweep else ids.make)(created, int.from_bytes(os.urandom(4)))
+    fresh = msgspec.structs.replace(
+        made.run,
+        id=run_id,
+        folder=(layout.sweep if sweep else layout.run)(old.project_folder, run_id),
+        created=created,
+        retry_of=run.id,
+        retried=ranges(tasks) if tasks is not None and run.task is None else "",
+        resources=resources,
+        settings=[*made.run.settings, *bad_nodes.as_settings(avoided)],
+        user=context.user_id or person(),
+        host=os.uname().nodename,
+        yurt_version=__version__,
+    )
+    if old.calls:
+        from yurt.lifecycle.outbox import calls
+
+        calls.hand_on(store, whole, tasks, run_id)
+    if not anew.code_now or not run.code.tree:
+        return Planned(msgspec.structs.replace(made, run=fresh, store=_code_here(old)), notes)
+    project = _project_of(run)
+    code, warnings = _code_now(project, context, watch)
+    fresh = msgspec.structs.replace(fresh, code=code, source=shown(str(project.folder)))
+    return Planned(msgspec.structs.replace(made, run=fresh, store=str(project.code)), [*notes, *warnings])
+
+
+def _settled(store: Store, run: Run, watch: Watch) -> Plan | None:
+    """Return the plan of a run. One that ended before its site was reached is completed with the facts of the site."""
+    whole = run.sweep or run.id
+    if draft := store.draft(whole):
+        return settle.settle_later(draft, contexts.site(run.context), store, watch).plan
+    return store.plan(whole)
+
+
+def _project_of(run: Run) -> Project:
+    """Return the project around the working directory. UserError if the run is of another one."""
+    project = Project()
+    if not layout.same_folder(run.project, project.label):
+        raise UserError(
+            f"run {run.id} is of the project '{run.project}', not of the working directory; --code now needs its files",
+            code="usage",
+            hint=f"change to its folder with `cd {run.source}`, then retry it",
+        )
+    return project
+
+
+def _code_now(project: Project, context: Context, watch: Watch) -> tuple[Code, list[str]]:
+    from yurt.config import precedence
+    from yurt.lifecycle.plan.code import snapshot_of
+
+    now = precedence.as_context(context.name, precedence.resolve(context, {}))
+    return snapshot_of(project, now, include=(), exclude=(), largest_file=None, watch=watch)
+
+
+def check_finished(store: Store, entry: Entry, tasks: Sequence[int] | None) -> None:
+    """Raise RefusedError if the run, or one of these tasks of a sweep, has not finished."""
+    run, state = entry.run.id, entry.status.state
+    if entry.status.final:
+        return
+    hint = f"wait for it with `yurt wait {run}`, or cancel it with `yurt cancel {run}`"
+    if entry.run.tasks and tasks is not None:
+        known = store.several([ids.task(run, number) for number in tasks])
+        unfinished_task = next((task for task in known if not task.status.final), None)
+        if unfinished_task is None:
+            return
+        hint = f"wait with `yurt wait {run}`, or retry only failed tasks with `--filter state=failed`"
+        run, state = unfinished_task.run.id, unfinished_task.status.state
+    raise RefusedError(f"run {run} has not finished: it is {state}", code="run-not-finished", hint=hint)
+
+
+def _code_here(old: Plan) -> str:
+    """Return the local git folder for the code. The path in the plan may be that of another machine."""
+    return old.store if Path(old.store).is_dir() else str(paths.data_home() / "code" / f"{old.run.project}.git")
+
+
+def _changed(old: Plan, anew: Anew) -> Plan:
+    """Return the plan with new limits; they replace sbatch options of the old plan for the same limits."""
+    resources, settings, policy = old.run.resources, list(old.run.settings), old.run.restart_policy
+    limit, gone = old.limit, set[str]()
+    if anew.time is not None:
+        minutes = _read("time", anew.time, parse_time)
+        resources = msgspec.structs.replace(resources, minutes=minutes)
+        settings = _chosen(settings, "time", anew.time)
+        policy, limit = _with_signal(old, minutes), minutes * 60
+        gone.add("time")
+    if anew.mem is not None:
+        resources = msgspec.structs.replace(resources, memory_mb=_read("mem", anew.mem, parse_memory))
+        settings = _chosen(settings, "resources", {**_value(settings, "resources"), "mem": anew.mem})
+        gone.update(RIVALS["mem"])
+    options = scheduling.without(old.native_options, gone)
+    run = msgspec.structs.replace(old.run, resources=resources, settings=settings, restart_policy=policy)
+    return msgspec.structs.replace(old, run=run, native_options=options, limit=limit)
+
+
+def _with_environment(made: Plan, anew: Anew, context: Context, facts: Facts | None) -> tuple[Plan, list[str]]:
+    """Return the plan with another environment, and warnings. Paths are expanded for the site, as in `run`.
+
+    An empty text removes the environment of the old run.
+    """
+    given = {key: text for key in ("venv", "conda", "container") if (text := getattr(anew, key)) is not None}
+    if not given:
+        return made, []
+    replaced = {"venv", "conda", *given} if {"venv", "conda"} & set(given) else set(given)
+    wanted, warnings = settle.in_home_of_site(
+        msgspec.structs.replace(context, **{key: given.get(key) for key in replaced}), facts
+    )
+    texts = {key: getattr(wanted, key) or "" for key in replaced}
+    paths = {key: text for key, text in texts.items() if key == "venv" or text[:1] in ("~", "$")}
+    setup = texts | {key: folders.expand(context, facts, text, key) for key, text in paths.items() if text}
+    if "container" in setup:
+        setup["pyxis"] = pyxis_image(setup["container"], facts)
+    settings = [each for each in made.run.settings if each.key not in replaced]
+    settings += [Chosen(key, text, "flag") for key, text in given.items() if text]
+    run = msgspec.structs.replace(made.run, settings=settings, env=None)
+    setup["env"] = ""  # yurt builds none for a run that has one of its own
+    setup_now = msgspec.structs.replace(made.setup, **setup)
+    return msgspec.structs.replace(made, run=run, setup=setup_now, packages={}), warnings
+
+
+def _read(option: str, text: str, parse: Callable[[str], int]) -> int:
+    try:
+        return parse(text)
+    except ValueError as error:
+        example = {"time": "2h", "mem": "8G"}[option]
+        raise UserError(
+            f"--{option} {error}, not '{text}'", code="usage", hint=f"for example: `--{option} {example}`"
+        ) from None
+
+
+def _with_signal(old: Plan, minutes: int) -> RestartPolicy:
+    """Return the policy with the signal as long before the new limit; the default interval stays the default."""
+    policy = old.run.restart_policy
+    if not policy.signal_before:
+        return policy
+    usual = old.limit is not None and policy.signal_before == min(120, old.limit // 4)
+    before = min(120, minutes * 15) if usual else policy.signal_before
+    if before >= minutes * 60:
+        limit, least = minutes * 60, before // 60 + 1
+        raise UserError(
+            f"--time ({limit} s) must be longer than --signal-before of run {old.run.id} ({before} s)",
+            code="usage",
+            hint=f"use `--time {least}m` or more",
+        )
+    return msgspec.structs.replace(policy, signal_before=before)
+
+
+def _value(settings: Sequence[Chosen], key: str) -> Any:
+    return next((each.value for each in settings if each.key == key), {})
+
+
+def _chosen(settings: Sequence[Chosen], key: str, value: Any) -> list[Chosen]:
+    """Return the settings with one of them replaced, or added, as given by a flag."""
+    new = Chosen(key, value, "flag")
+    changed = [new if each.key == key else each for each in settings]
+    return changed if new in changed else [*changed, new]
