@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from yurt.model.where import Forecast, Question
 
 WAITER = Path(waiter.__file__)
+DISPATCHER = WAITER.parent / "staying" / "dispatch.py"
 
 BUSY = "waiting: other runs use all slots of this machine"
 
@@ -56,7 +57,7 @@ class LocalBackend(ShellBackend):
         resources, before = plan.run.resources, [each.folder for each in plan.run.after if each.folder]
         return [
             sys.executable,
-            str(WAITER),
+            *_program(plan),
             str(self.slots),
             str(resources.cpus or 1),
             str(resources.gpus or 0),
@@ -127,6 +128,15 @@ class LocalBackend(ShellBackend):
             if ticket["run"] in ended:
                 _signal(ticket["pid"], ticket["born"], signal.SIGTERM)
         return read_gates(answer.text)
+
+
+def _program(plan: Plan) -> list[str]:
+    """Return the script that runs the tasks of a plan, and its first arguments."""
+    if not plan.calls:
+        return [str(WAITER)]
+    from yurt.backends.local.staying import plan as staying
+
+    return [str(DISPATCHER), staying.about(plan)] if staying.may_stay(plan) else [str(WAITER)]
 
 
 def _check_own(base: str) -> None:
