@@ -24,8 +24,8 @@ from yurt.backends.local.staying import records
 from yurt.backends.local.staying.runner import Runner
 from yurt.backends.local.staying.running import Sweep
 
-PAUSE = 0.02
-"""Seconds between two records of which tasks are left: each lists all of them."""
+PAUSE = 1.0
+"""Seconds between two records of which tasks are left, for `yurt cluster`; refreshes look at the tasks themselves."""
 
 BROKEN = 3
 """How many runners may end in a row without taking a task."""
@@ -124,14 +124,15 @@ def main(words: list[str]) -> int:
     os.makedirs(slots, mode=0o700, exist_ok=True)
     numbers = [number for number, _start in tasks]
     name = waiter.name_of(run, nonce)
-    ticket = waiter.new_ticket(run, os.getpid(), int(cpus), int(gpus), follows=True) | {"left": numbers}
+    parallel = max(1, min(waiter.parallel_of(start), waiter.machine()[0] // max(int(cpus), 1)))
+    ticket = waiter.new_ticket(run, os.getpid(), int(cpus), int(gpus), follows=True)
+    ticket |= {"calls": True, "left": numbers, "most": parallel}
     waiter.write(slots, name, ticket)
     for number in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), number)
     waiter.send_pid(writer)
     while not all(waiter.over(slots, each) for each in before):
         time.sleep(1)
-    parallel = max(1, min(waiter.parallel_of(start), waiter.machine()[0] // max(int(cpus), 1)))
     sweep = Sweep(id=run, folder=os.getcwd(), nonce=nonce, slots=slots, cpus=int(cpus), mask=mask, **given)
     dispatch(sweep, name, ticket, numbers, most=parallel)
     os.unlink(os.path.join(slots, name))

@@ -173,6 +173,35 @@ def fold(folder: str) -> None:
         with contextlib.suppress(OSError):
             if not os.stat(f"{folder}/{name}").st_size:
                 os.unlink(f"{folder}/{name}")
-    for name in (OUTPUTS, CHECKPOINTS):
+
+
+class Spare:
+    """Empty folders of ended tasks, which the next task gets: on some disks it takes long to remove one."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def keep(self, folder: str, name: str) -> None:
+        """Keep a folder of an ended task for the next one if it is empty."""
+        path = f"{folder}/{name}"
+        try:
+            if os.listdir(path):
+                return
+        except OSError:
+            return
+        self.drop(name)
+        self._folders[name] = path
+
+    def give(self, folder: str, name: str) -> None:
+        """Make an empty folder in that of a task, unless there is one."""
+        spare = self._folders.pop(name, "")
         with contextlib.suppress(OSError):
-            os.rmdir(f"{folder}/{name}")
+            if spare and not os.listdir(spare):
+                os.rename(spare, f"{folder}/{name}")
+                return
+        os.makedirs(f"{folder}/{name}", mode=0o700, exist_ok=True)
+
+    def drop(self, *names: str) -> None:
+        for name in names or list(self._folders):
+            with contextlib.suppress(OSError, KeyError):
+                os.rmdir(self._folders.pop(name))

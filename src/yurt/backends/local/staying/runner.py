@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import time
+from collections import deque
 from typing import Any
 
 from yurt.backends.local import waiter
@@ -22,6 +23,12 @@ SETUP_FAILED = 78
 """The exit code of job.sh if the environment could not be set up."""
 
 STOPPED = 143
+
+NAMING = 0.5
+"""Seconds after which the ticket of a runner names another task."""
+
+LATE = 10.0
+"""Seconds within which a signal may arrive that was meant for an earlier task."""
 
 
 class Runner:
@@ -38,7 +45,9 @@ class Runner:
         self._first: dict[str, str] = {}
         self._pattern: Pattern | None = None
         self._untidy = ""
-        self._before = ""
+        self._spare = records.Spare()
+        self._named = 0.0
+        self._earlier: deque[tuple[float, str]] = deque(maxlen=1000)
         self._signals: list[int] = []
         self._wakes, wake = os.pipe()
         os.set_blocking(self._wakes, False)
@@ -63,6 +72,7 @@ class Runner:
             return 75
         finally:
             self._end_worker()
+            self._spare.drop()
             self._common.remove()
             if self._name:
                 with contextlib.suppress(OSError):
@@ -77,18 +87,20 @@ class Runner:
         return int(said) if said else None
 
     def _has_slot(self, number: int) -> bool:
-        """Take a ticket for a task, tell the dispatcher, and wait for a slot if others wait. False: it was cancelled.
+        """Take a task, and wait for a slot if others wait for one. False: the task was cancelled while it waited.
 
-        The ticket names the task before the dispatcher stops listing it as left, so one of the two always does.
+        The ticket names a task for display; it may be some moments behind.
         """
-        sweep, run = self._sweep, f"{self._sweep.id}.{number}"
+        sweep, run, now = self._sweep, f"{self._sweep.id}.{number}", time.monotonic()
         if self._name and not self._others():
-            self._ticket["run"] = run
-            records.insist(lambda: waiter.write(sweep.slots, self._name, self._ticket))
             self._tell(number)
+            if now - self._named >= NAMING:
+                self._ticket["run"], self._named = run, now
+                with contextlib.suppress(OSError):
+                    waiter.write(sweep.slots, self._name, self._ticket)
             return True
-        last, self._name = self._name, waiter.name_of(run, sweep.nonce)
-        self._ticket = waiter.new_ticket(run, os.getpid(), sweep.cpus, 0, follows=False)
+        last, self._name, self._named = self._name, waiter.name_of(run, sweep.nonce), now
+        self._ticket = waiter.new_ticket(run, os.getpid(), sweep.cpus, 0, follows=False) | {"calls": True}
         records.insist(lambda: waiter.write(sweep.slots, self._name, self._ticket))
         if last:
             os.unlink(f"{sweep.slots}/{last}")
@@ -130,14 +142,14 @@ class Runner:
         os.utime(f"{folder}/{records.START}")  # its time is that of the start
         if records.read(f"{folder}/{records.EXIT}"):
             return
-        call = Running(folder, self._own, self._sweep, self._is_cancelled)
+        call = Running(folder, self._own, self._sweep, self._is_cancelled, self._cancelled_earlier)
         self._drop_late_signals()
         if self._is_cancelled(folder):
             call.stop("stopped")
             self._finish(call, number, STOPPED)
         else:
             self._finish(call, number, self._make_call(call, number, variables))
-        self._before = folder
+        self._earlier.append((time.monotonic(), folder))
 
     def _make_call(self, call: Running, number: int, variables: dict[str, str]) -> int:
         """Have the process make the call, in a new process if there is none, and return its exit status."""
@@ -161,9 +173,10 @@ class Runner:
     def _message(self, folder: str, number: int, variables: dict[str, str]) -> dict[str, Any]:
         assert self._pattern is not None and self._worker is not None
         pattern, work = self._pattern, f"{folder}/{records.WORK}"
-        records.insist(lambda: pattern.make(folder))
-        for name in (records.OUTPUTS, records.CHECKPOINTS):
-            records.insist(lambda name=name: os.makedirs(f"{folder}/{name}", exist_ok=True))  # type: ignore[misc]
+        if not pattern.is_empty:
+            records.insist(lambda: pattern.make(folder))
+        for name in (*([records.WORK] if pattern.is_empty else []), records.OUTPUTS, records.CHECKPOINTS):
+            records.insist(lambda name=name: self._spare.give(folder, name))  # type: ignore[misc]
         below = f"{work}/{self._sweep.subfolder}" if self._sweep.subfolder else work
         return {
             "number": number,
@@ -205,6 +218,10 @@ class Runner:
         records.write_end(folder, fields, self._own)
         if pattern is not None and (self._worker is None or self._worker.first != number):
             pattern.tidy(folder)
+            if pattern.is_empty:
+                self._spare.keep(folder, records.WORK)
+        for name in (records.OUTPUTS, records.CHECKPOINTS):
+            self._spare.keep(folder, name)
         records.fold(folder)
 
     def _end_worker(self) -> None:
@@ -213,9 +230,15 @@ class Runner:
             self._worker.end()
             if self._pattern is not None and records.read(f"{self._untidy}/{records.EXIT}"):
                 self._pattern.tidy(self._untidy)
+                with contextlib.suppress(OSError):
+                    os.rmdir(f"{self._untidy}/{records.WORK}")
         self._worker = self._pattern = None
 
     def _drop_late_signals(self) -> None:
-        """Drop a signal that was meant for the task before, which was cancelled when it ended."""
-        if self._signals and self._before and os.path.exists(f"{self._before}/{records.CANCEL}"):
+        """Drop a signal that was meant for an earlier task, which ended when it was cancelled."""
+        if self._signals and self._cancelled_earlier():
             self._signals.clear()
+
+    def _cancelled_earlier(self) -> bool:
+        since = time.monotonic() - LATE
+        return any(at > since and os.path.exists(f"{each}/{records.CANCEL}") for at, each in self._earlier)

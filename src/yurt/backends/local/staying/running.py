@@ -40,9 +40,12 @@ class Sweep(NamedTuple):
 
 
 class Running:
-    """One call. `is_cancelled` tells whether the user has cancelled the task in a folder."""
+    """One call. `is_cancelled`: whether the user has cancelled the task in a folder; `late`: or an earlier task."""
 
-    def __init__(self, folder: str, own: str, sweep: Sweep, is_cancelled: Callable[[str], bool]) -> None:
+    def __init__(
+        self, folder: str, own: str, sweep: Sweep, is_cancelled: Callable[[str], bool], late: Callable[[], bool]
+    ) -> None:
+        self._late = late
         self.folder, self.code, self.stopped = folder, 0, ""
         self.pattern: Pattern | None = None
         self._own, self._sweep, self._is_cancelled = own, sweep, is_cancelled
@@ -102,7 +105,8 @@ class Running:
 
     def _pass_on(self, worker: Worker, number: int) -> None:
         if number == signal.SIGTERM:
-            self._terminate(worker, "stopped")
+            if self._is_cancelled(self.folder) or not self._late():
+                self._terminate(worker, "stopped")
         else:
             worker.signal(number)
             if number == signal.SIGINT:

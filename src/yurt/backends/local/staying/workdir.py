@@ -35,13 +35,15 @@ class Pattern:
                 else:
                     self.files.append(path)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no code."""
+        return not (self.folders or self.links or self.files)
+
     def make(self, folder: str) -> None:
         """Make such a working directory in the folder of a task, unless there is one. Safe to repeat."""
         work, aside = f"{folder}/{records.WORK}", f"{folder}/{records.WORK}.{os.getpid()}"
         if os.path.isdir(work):
-            return
-        if not (self.folders or self.links or self.files):
-            os.mkdir(work, 0o700)
             return
         shutil.rmtree(aside, ignore_errors=True)
         os.mkdir(aside, 0o700)
@@ -94,7 +96,7 @@ class Pattern:
         if self._stamped:
             with contextlib.suppress(OSError):
                 os.unlink(f"{folder}/{records.COPIED}")
-        for at, _folders, _files in os.walk(work, topdown=False):
+        for at, _folders, _files in os.walk(work, topdown=False) if not self.is_empty else ():
             with contextlib.suppress(OSError):
                 os.rmdir(at)
 
