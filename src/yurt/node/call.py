@@ -66,7 +66,10 @@ def main(number: int, target: str) -> int:
     except BaseException as error:
         if isinstance(error, SystemExit) and error.code == AGAIN:
             raise
-        return _raised(error, cloudpickle, kind)
+        code = _raised(error, cloudpickle, kind)
+        if kind == "initializer":
+            sys.exit(code)  # no other call may run in this process
+        return code
     try:
         content = cloudpickle.dumps(result, protocol=4)
     except Exception as error:
@@ -177,7 +180,7 @@ def run(number: int, target: str) -> int:
 if __name__ == "__main__":
     channel = os.environ.pop("YURT_CALL_CHANNEL", "")
     if channel:
-        import yurt_staying
+        from yurt_staying import stay  # type: ignore[import-not-found]
 
-        sys.exit(yurt_staying.stay(int(channel), run))
+        sys.exit(stay(int(channel), run))
     sys.exit(run(int(os.environ["YURT_TASK_INDEX"]), TARGET))

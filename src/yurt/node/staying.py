@@ -77,6 +77,9 @@ class State:
             file = os.open(os.path.join(call["folder"], name), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             os.dup2(file, number)
             os.close(file)
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] == "yurt" and hasattr(module, "forget_run"):
+                module.forget_run()
         os.umask(self._mask)
         os.chdir(call["cwd"])
         sys.path[:] = self._path or sys.path

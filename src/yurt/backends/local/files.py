@@ -39,10 +39,11 @@ def _pieces(folder: str) -> dict[str, Piece]:
         return _last_words(folder)
     except OSError:
         return {"unsafe": Piece(0, b"")}
+    about = os.fstat(file)
+    if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & OTHERS:
+        os.close(file)
+        return {"unsafe": Piece(0, b"")}
     with os.fdopen(file, "rb") as stream:
-        about = os.fstat(file)
-        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & OTHERS:
-            return {"unsafe": Piece(0, b"")}
         return {"result": Piece(about.st_size, stream.read())}
 
 

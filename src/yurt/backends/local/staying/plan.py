@@ -17,8 +17,12 @@ def may_stay(plan: Plan) -> bool:
     run, setup = plan.run, plan.setup
     special = (run.restart_policy, run.resources.gpus, run.stage, plan.race, plan.holder, plan.copy, plan.mrunner)
     return (
-        plan.calls and plan.calls_per_process != 1 and not any(special) and not (setup.container or setup.unpack)
-        and not plan.native_lines and not plan.writable
+        plan.calls
+        and plan.calls_per_process != 1
+        and not any(special)
+        and not (setup.container or setup.unpack)
+        and not plan.native_lines
+        and not plan.writable
     )
 
 

@@ -94,7 +94,7 @@ class Running:
                 return status
             if not line:
                 due = min(each for each in (limit, self._kill_at, self._sample_at) if each is not None)
-                select.select([worker.channel, wakes], [], [], max(0.0, due - time.monotonic()))
+                select.select([worker.channel.fileno(), wakes], [], [], max(0.0, due - time.monotonic()))
                 with contextlib.suppress(OSError):
                     os.read(wakes, 512)
 
