@@ -26,8 +26,11 @@ TARGET = os.path.join(os.environ.get("YURT_RUN_DIR", ""), "result")
 FILE = sys.path[0]
 """The file of calls."""
 
+SEARCHED = []  # type: List[str]
+"""The search path of a process before its first call."""
+
 LOADED = {}  # type: Dict[int, Any]
-"""The functions that are loaded, by their index: a process that stays loads each once, and calls its initializer once."""
+"""The functions that are loaded, by their index: a process that stays loads each once, as it calls its initializer."""
 
 
 def main(number: int, target: str) -> int:
@@ -41,9 +44,10 @@ def main(number: int, target: str) -> int:
     if here != about["python"] and b"cloudpickle" in function + arguments:
         text = "it was submitted by Python %s and runs on Python %s (%s)" % (about["python"], here, sys.executable)
         return _failed("python", text)
-    if not LOADED:
+    if not SEARCHED:
         root = os.path.normpath(os.path.join(os.getcwd(), about["up"]))
         sys.path[1:1] = [os.path.normpath(os.path.join(root, each)) for each in about["paths"]]
+        SEARCHED[:] = sys.path
     try:
         import cloudpickle
 
@@ -182,5 +186,5 @@ if __name__ == "__main__":
     if channel:
         from yurt_staying import stay  # type: ignore[import-not-found]
 
-        sys.exit(stay(int(channel), run))
+        sys.exit(stay(int(channel), run, SEARCHED))
     sys.exit(run(int(os.environ["YURT_TASK_INDEX"]), TARGET))

@@ -11,16 +11,19 @@ import signal
 import socket
 import sys
 import threading
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List
 from urllib.parse import quote
 
 
-def stay(channel: int, run: Callable[[int, str], int]) -> int:
-    """Make calls as the runner at the other end of a socket asks for them. Returns the exit code of the process."""
+def stay(channel: int, run: Callable[[int, str], int], searched: List[str]) -> int:
+    """Make calls as the runner at the other end of a socket asks for them. Returns the exit code of the process.
+
+    `searched` has the search path for modules after the first call.
+    """
     runner = socket.socket(fileno=channel)
     runner.set_inheritable(False)
     lines = runner.makefile("rb")
-    before = State()
+    before = State(searched)
     number, target = int(os.environ["YURT_TASK_INDEX"]), os.path.join(os.environ["YURT_RUN_DIR"], "result")
     runner.sendall(b"starts\n")
     if not lines.readline():
@@ -43,19 +46,17 @@ def stay(channel: int, run: Callable[[int, str], int]) -> int:
 class State:
     """What a process had before its first call."""
 
-    def __init__(self) -> None:
+    def __init__(self, searched: List[str]) -> None:
         self._variables = dict(os.environ)
         self._streams = sys.stdin, sys.stdout, sys.stderr
         self._mask = os.umask(0o077)
         os.umask(self._mask)
         self._threads = threading.active_count()
         self._handlers = _handlers()
-        self._path = None  # type: Optional[List[str]]
+        self._searched = searched
 
     def is_clean(self) -> bool:
         """Whether the call left no thread, no child process and no signal handler behind."""
-        if self._path is None:
-            self._path = list(sys.path)  # with the folders of the project, which the first call has added
         if threading.active_count() > self._threads or _handlers() != self._handlers:
             return False
         try:
@@ -82,7 +83,7 @@ class State:
                 module.forget_run()
         os.umask(self._mask)
         os.chdir(call["cwd"])
-        sys.path[:] = self._path or sys.path
+        sys.path[:] = self._searched
 
 
 def variables(first: Dict[str, str], call: Dict[str, Any]) -> Dict[str, str]:

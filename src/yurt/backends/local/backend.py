@@ -121,11 +121,7 @@ class LocalBackend(ShellBackend):
             raise refusal(self.host.name, f"cannot cancel run {run.id}", answer.errors)
         winner = answer.text.strip()
         for ticket in self._tickets():
-            if sweep:
-                mine = ticket["run"].partition(".")[0] == run.id
-            else:
-                mine = _runs(ticket, run.id, winner)
-            if mine:
+            if ticket["run"].partition(".")[0] == run.id if sweep else _runs(ticket, run.id, winner):
                 _signal(ticket["pid"], ticket["born"], signal.SIGTERM)
         return winner
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
+from pathlib import Path
 
 from yurt.backends.shell import collect
 from yurt.backends.shell.files import ShellFiles
@@ -72,14 +73,14 @@ def _plainly_own(folders: Sequence[str]) -> bool:
                 continue
             if not stat.S_ISDIR(about.st_mode) or about.st_uid != me or about.st_mode & OTHERS:
                 return False
-    above = {os.path.dirname(layout.chain(folder)[0]) for folder in folders}
-    for path in above:
-        while path not in checked:
-            checked.add(path)
-            about = os.lstat(path)
-            if not stat.S_ISDIR(about.st_mode) or about.st_uid not in (0, me):
-                return False
-            if about.st_mode & OTHERS and not about.st_mode & stat.S_ISVTX:
-                return False
-            path = os.path.dirname(path)
-    return True
+    above = {each for folder in folders[:1] for each in Path(layout.chain(folder)[0]).parents}
+    return len({layout.chain(folder)[0] for folder in folders}) == 1 and all(
+        _cannot_replace(each, me) for each in above
+    )
+
+
+def _cannot_replace(folder: Path, me: int) -> bool:
+    """Whether only this user and root can replace what is in a folder."""
+    about = folder.lstat()
+    sticky = not about.st_mode & OTHERS or bool(about.st_mode & stat.S_ISVTX)
+    return stat.S_ISDIR(about.st_mode) and about.st_uid in (0, me) and sticky

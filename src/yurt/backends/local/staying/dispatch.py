@@ -1,13 +1,14 @@
 """Runs the function calls of a sweep in processes that stay and take the next call. Started as a script.
 
-Instead of waiter.py, for the sweeps that `may_stay` (plan.py) accepts. One dispatcher per sweep hands out the tasks, in order, to one
-runner per slot (runner.py); a runner writes the same records as job.sh, in the same order. Each process can be
-killed at any time: tasks that no runner has taken are handed to others, or submitted again if the dispatcher is gone.
-Standard library only.
+Instead of waiter.py, for the sweeps that `may_stay` (plan.py) accepts. One dispatcher per sweep hands out the tasks, in
+order, to one runner per slot (runner.py), which writes the same records as job.sh, in the same order. Each process can
+be killed at any time: tasks that no runner has taken are handed to others, or submitted again if the dispatcher is
+gone. Standard library only.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -38,6 +39,8 @@ class Runners:
         self.pids: dict[socket.socket, int] = {}
         self.asked: dict[socket.socket, int] = {}
         """The tasks that were handed out and are not taken yet."""
+        self.fresh: set[socket.socket] = set()
+        """Those that have not asked for a task yet."""
 
     def start(self, sweep: Sweep) -> None:
         own, other = socket.socketpair()
@@ -54,49 +57,68 @@ class Runners:
                 os._exit(code)
         other.close()
         self.pids[own] = pid
+        self.fresh.add(own)
 
     def end(self, runner: socket.socket) -> int | None:
         """Forget a runner that has ended, and return the task it had not taken."""
+        self.fresh.discard(runner)
         os.waitpid(self.pids.pop(runner), 0)
         runner.close()
         return self.asked.pop(runner, None)
 
 
-def dispatch(sweep: Sweep, name: str, ticket: waiter.Ticket, numbers: list[int], *, most: int) -> None:
-    """Hand the tasks out until all are taken and all runners have ended."""
-    left = dict.fromkeys(numbers)
-    queue, runners, broken, written = numbers[::-1], Runners(), 0, time.monotonic()
-    while True:
-        while queue and len(runners.pids) < min(most, len(queue) + len(runners.asked)) and broken < BROKEN:
-            runners.start(sweep)
-        if not runners.pids:
-            return
-        for runner in select.select(list(runners.pids), [], [], PAUSE if len(left) != len(ticket["left"]) else None)[0]:
-            try:
-                said = runner.recv(64)
-            except OSError:
-                said = b""
-            for word in said.split():
-                if word == b"next":
-                    if not queue or os.path.exists(waiter.CANCEL):
-                        runner.shutdown(socket.SHUT_WR)
-                        continue
-                    runners.asked[runner] = queue.pop()
-                    try:
-                        runner.sendall(b"%d\n" % runners.asked[runner])
-                    except OSError:
-                        pass  # it has ended, which the next turn notices
-                else:
-                    left.pop(runners.asked.pop(runner, int(word)), None)
-                    broken = 0
-            if not said:
-                untaken = runners.end(runner)
-                broken += untaken is not None
-                if untaken is not None:
-                    queue.append(untaken)
-        if len(left) != len(ticket["left"]) and time.monotonic() - written >= PAUSE:
-            ticket["left"], written = list(left), time.monotonic()
-            records.insist(lambda: waiter.write(sweep.slots, name, ticket))
+class Dispatcher:
+    """Hands the tasks of a sweep out to runners, in order."""
+
+    def __init__(self, sweep: Sweep, name: str, ticket: waiter.Ticket) -> None:
+        self._sweep, self._name, self._ticket = sweep, name, ticket
+        self._queue: list[int] = ticket["left"][::-1]
+        self._left = dict.fromkeys(ticket["left"])
+        self._runners, self._broken, self._written = Runners(), 0, time.monotonic()
+
+    def work(self) -> None:
+        """Return once all tasks are taken and all runners have ended."""
+        pids, most = self._runners.pids, self._ticket["most"]
+        while True:
+            while len(pids) < most and len(self._runners.fresh) < len(self._queue) and self._broken < BROKEN:
+                self._runners.start(self._sweep)
+            if not pids:
+                return
+            stale = len(self._left) != len(self._ticket["left"])
+            for runner in select.select(list(pids), [], [], PAUSE if stale else None)[0]:
+                self._answer(runner)
+            if stale and time.monotonic() - self._written >= PAUSE:
+                self._ticket["left"], self._written = list(self._left), time.monotonic()
+                with contextlib.suppress(OSError):  # it is only for display
+                    waiter.write(self._sweep.slots, self._name, self._ticket)
+
+    def _answer(self, runner: socket.socket) -> None:
+        try:
+            said = runner.recv(64)
+        except OSError:
+            said = b""
+        for word in said.split():
+            if word == b"next":
+                self._hand_out(runner)
+            else:
+                self._runners.asked.pop(runner, None)
+                self._left.pop(int(word), None)
+                self._broken = 0
+        if not said:
+            untaken = self._runners.end(runner)
+            if untaken is not None:
+                self._broken += 1
+                self._queue.append(untaken)
+
+    def _hand_out(self, runner: socket.socket) -> None:
+        self._runners.fresh.discard(runner)
+        with contextlib.suppress(OSError):  # it has ended, which the next turn notices
+            if not self._queue or os.path.exists(waiter.CANCEL):
+                self._queue.clear()
+                runner.shutdown(socket.SHUT_WR)
+                return
+            self._runners.asked[runner] = self._queue.pop()
+            runner.sendall(b"%d\n" % self._runners.asked[runner])
 
 
 def safe(paths: list[str]) -> bool:
@@ -134,7 +156,7 @@ def main(words: list[str]) -> int:
     while not all(waiter.over(slots, each) for each in before):
         time.sleep(1)
     sweep = Sweep(id=run, folder=os.getcwd(), nonce=nonce, slots=slots, cpus=int(cpus), mask=mask, **given)
-    dispatch(sweep, name, ticket, numbers, most=parallel)
+    Dispatcher(sweep, name, ticket).work()
     os.unlink(os.path.join(slots, name))
     return 0
 

@@ -133,10 +133,10 @@ class Running:
         self._peak = max(self._peak, memory)
         self._sampled += 1
         self._sample_at = now + SAMPLES[min(self._sampled, len(SAMPLES) - 1)]
-        values = (now - self._since, self._spent - self._spent_before, memory, self._peak)
+        seconds, spent = now - self._since, self._spent - self._spent_before
         head = "= 1 1 - -\n" if self._sampled == 1 else ""
         with contextlib.suppress(OSError), open(f"{self.folder}/{records.USAGE}", "a") as file:
-            file.write(head + "1 %.1f %.2f 0.00 %d %d - -\n" % values)
+            file.write(f"{head}1 {seconds:.1f} {spent:.2f} 0.00 {memory} {self._peak} - -\n")
 
     def used(self) -> dict[str, Any]:
         """Return a field for exit.json of what the call used."""
