@@ -9,7 +9,7 @@ import os
 import struct
 import sys
 import traceback
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, List, Tuple
 
 AGAIN = 85
 """The exit code that requests a restart; the task has no result yet."""
@@ -26,10 +26,10 @@ TARGET = os.path.join(os.environ.get("YURT_RUN_DIR", ""), "result")
 FILE = sys.path[0]
 """The file of calls."""
 
-SEARCHED = []  # type: List[str]
+SEARCHED: List[str] = []
 """The search path of a process before its first call."""
 
-LOADED = {}  # type: Dict[int, Any]
+LOADED: Dict[int, Any] = {}
 """The functions that are loaded, by their index: a process that stays loads each once, as it calls its initializer."""
 
 

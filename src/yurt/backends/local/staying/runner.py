@@ -173,9 +173,8 @@ class Runner:
     def _message(self, folder: str, number: int, variables: dict[str, str]) -> dict[str, Any]:
         assert self._pattern is not None and self._worker is not None
         pattern, work = self._pattern, f"{folder}/{records.WORK}"
-        if not pattern.is_empty:
-            records.insist(lambda: pattern.make(folder))
-        for name in (*([records.WORK] if pattern.is_empty else []), records.OUTPUTS, records.CHECKPOINTS):
+        records.insist(lambda: pattern.make(folder))
+        for name in (records.OUTPUTS, records.CHECKPOINTS):
             records.insist(lambda name=name: self._spare.give(folder, name))  # type: ignore[misc]
         below = f"{work}/{self._sweep.subfolder}" if self._sweep.subfolder else work
         return {
@@ -216,10 +215,10 @@ class Runner:
         if pattern is not None and not call.stopped:
             fields["kb"], fields["files"] = pattern.count(folder)
         records.write_end(folder, fields, self._own)
-        if pattern is not None and (self._worker is None or self._worker.first != number):
+        # The first working directory of a process stays as long as the process, which imports from it.
+        stays = self._worker is not None and (self._worker.first == number or (pattern and pattern.keep(folder)))
+        if pattern is not None and not stays:
             pattern.tidy(folder)
-            if pattern.is_empty:
-                self._spare.keep(folder, records.WORK)
         for name in (records.OUTPUTS, records.CHECKPOINTS):
             self._spare.keep(folder, name)
         records.fold(folder)
@@ -230,8 +229,8 @@ class Runner:
             self._worker.end()
             if self._pattern is not None and records.read(f"{self._untidy}/{records.EXIT}"):
                 self._pattern.tidy(self._untidy)
-                with contextlib.suppress(OSError):
-                    os.rmdir(f"{self._untidy}/{records.WORK}")
+        if self._pattern is not None:
+            self._pattern.end()
         self._worker = self._pattern = None
 
     def _drop_late_signals(self) -> None:
