@@ -49,14 +49,16 @@ def fails_in_the_second_task(marker: str) -> None:
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_the_initializer_runs_once_in_each_task_before_its_calls(here: Here, context: str) -> None:
+def test_the_initializer_runs_once_in_each_process_before_its_calls(here: Here, context: str) -> None:
     with yurt.executor(context, snapshot=False, initializer=load, initargs=("large",)) as executor:
         single = executor.submit(predict, 1)
         assert list(executor.map(predict, range(3), chunksize=3, timeout=SECONDS)) == [("large", x) for x in range(3)]
         assert single.result(SECONDS) == ("large", 1)
     assert model == "none"
     tasks = [task for sweep in yurt.runs(limit=1) for task in sweep.tasks]
-    assert [task.stdout for task in tasks] == ["loading large\n"] * 2
+    said = [task.stdout for task in tasks]
+    # On this machine one process may make both calls.
+    assert said == ["loading large\n"] * 2 or (context == "local" and sorted(said) == ["", "loading large\n"])
 
 
 def test_a_failing_initializer_breaks_the_executor(here: Here, tmp_path: Path, caplog: Any) -> None:

@@ -16,6 +16,9 @@ from yurt.api.future import Call
 SINGLE_DELAY, BURST_DELAY, MAX_DELAY = 0.1, 0.4, 2.0
 """Seconds: how long one call waits for a second one; how long several wait for the next; the limit for any call."""
 
+AWAITED_DELAY = 0.02
+"""On this machine, where a submission is quick: how long calls wait for the next once the program waits for one."""
+
 MAX_BYTES = 64 << 20
 """Size limit of one batch."""
 
@@ -31,9 +34,10 @@ class Posted(msgspec.Struct, frozen=True):
 
 
 class Batch:
-    """A queue of calls. Any number of threads may post; one thread takes."""
+    """A queue of calls. Any number of threads may post; one thread takes. `here`: the calls run on this machine."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, here: bool = False) -> None:
+        self._here = here
         self._changed = threading.Condition()
         self._pending: list[Posted] = []
         self._first = self._last = 0.0
@@ -95,7 +99,7 @@ class Batch:
             while not self._pending or self._more_may_come():
                 if not self._pending and self._closed:
                     return []
-                self._changed.wait(SINGLE_DELAY if self._pending else 1.0)
+                self._changed.wait((AWAITED_DELAY if self._here else SINGLE_DELAY) if self._pending else 1.0)
             count = _batch_length(self._pending)
             self._taken, self._pending = self._pending[:count], self._pending[count:]
             if not self._pending:
@@ -104,7 +108,10 @@ class Batch:
 
     def _more_may_come(self) -> bool:
         now = time.monotonic()
-        if self._holds and not any(each.call.awaited for each in self._pending):
+        awaited = any(each.call.awaited for each in self._pending)
+        if self._here and awaited:
+            soon = now < self._last + AWAITED_DELAY
+        elif self._holds and not awaited:
             soon = now < self._last + max(self._holds)
         else:
             delay = BURST_DELAY if len(self._pending) > 1 else SINGLE_DELAY

@@ -41,9 +41,11 @@ class YurtExecutor(Executor):
     submitted yet are cancelled.
     """
 
-    def __init__(self, context: str | None, python: str, first: Initializer | None, options: Options) -> None:
+    def __init__(
+        self, context: str | None, python: str, first: Initializer | None, options: Options, per_process: int = 0
+    ) -> None:
         ready()
-        request = fields(options, "yurt.executor()")
+        request = {**fields(options, "yurt.executor()"), "calls_per_process": per_process}
         found = contexts.site(contexts.current_name(context or ""))
         python = python or (sys.executable if kind_of(found.type).here else "")
         planning.check(found, _request(request, python, [{}], "calls"))
@@ -193,6 +195,7 @@ def executor(
     max_workers: int | None = None,
     initializer: Callable[..., object] | None = None,
     initargs: tuple[Any, ...] = (),
+    max_tasks_per_child: int | None = None,
     python: str = "",
     **options: Unpack[Options],
 ) -> YurtExecutor:
@@ -206,8 +209,11 @@ def executor(
 
     - `context`: where the calls run; the current context if None.
     - `max_workers`: how many calls may run at the same time, the same as the option `max_parallel`; no limit if None.
-    - `initializer`: a function that each task calls with the arguments `initargs` before it makes its call. If it
-      raises an exception, `submit` and calls that are not running raise `concurrent.futures.BrokenExecutor`.
+    - `initializer`: a function that each process calls with the arguments `initargs` before its first call, and before
+      the first call of another function. If it raises an exception, `submit` and calls that are not running raise
+      `concurrent.futures.BrokenExecutor`.
+    - `max_tasks_per_child`: how many calls one process makes at most, on the context `local`; no limit if None. With 1,
+      each call has a process of its own, as it always has on a cluster.
     - `python`: the Python interpreter on the site. Default: the interpreter of `venv` or `conda` if given, or of the
       environment that the project declares, which yurt builds as for `yurt run`; otherwise one with the same Python
       version as the calling program. On the context `local`, the calling program's own.
@@ -227,7 +233,9 @@ def executor(
             raise ValueError(f"{name} must be greater than 0")
     if max_workers is not None:
         options["max_parallel"] = max_workers
-    return YurtExecutor(context, python, _checked(initializer, initargs), options)
+    if max_tasks_per_child is not None and (type(max_tasks_per_child) is not int or max_tasks_per_child < 1):
+        raise ValueError("max_tasks_per_child must be an integer of at least 1")
+    return YurtExecutor(context, python, _checked(initializer, initargs), options, max_tasks_per_child or 0)
 
 
 def _checked(initializer: Callable[..., object] | None, arguments: tuple[Any, ...]) -> Initializer | None:

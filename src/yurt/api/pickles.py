@@ -20,6 +20,7 @@ from yurt.api.errors import BrokenExecutorError, CallError, RemoteError, RemoteT
 from yurt.model.calls import CallResult, Calls
 from yurt.model.sizes import MB, megabytes
 from yurt.node import call as program
+from yurt.node import staying
 from yurt.store import Entry
 
 LARGEST = 100 * MB
@@ -87,6 +88,7 @@ def _program() -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.write(program.__file__, "__main__.py")
+        archive.write(staying.__file__, "yurt_staying.py")
         for each in sorted(Path(cloudpickle.__file__).parent.glob("*.py")):
             archive.write(each, f"cloudpickle/{each.name}")
     return file.getvalue()

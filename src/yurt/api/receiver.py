@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -35,6 +36,9 @@ TRIES, RETRY_DELAY = 4, 2.0
 MAX_FAILURES = 10
 """Local failures in a row before the receiver gives up: the disk may be full, or the index busy, for a while."""
 
+POLL_SHARE = 3
+"""On this machine: how many times as long as a poll the pause after it is, at least."""
+
 log = logging.getLogger("yurt")
 
 
@@ -58,6 +62,7 @@ class Receiver:
     def __init__(self, context: str, kind: str, files: Files, broken: Callable[[BrokenExecutorError], None]) -> None:
         self._context, self._files, self._on_broken = context, files, broken
         self._shortest, self._longest = kind_of(kind).pauses
+        self._share = POLL_SHARE if kind_of(kind).here else 0
         self._changed = threading.Condition()
         self._open: list[Submitted] = []
         self._withdrawn: list[str] = []
@@ -135,7 +140,7 @@ class Receiver:
         """Poll the context until all calls have a result and no more will be added; slower while nothing changes."""
         pause, failures = self._shortest, 0
         while self._has_open_calls():
-            news = False
+            news, began = False, time.monotonic()
             try:
                 news = self._poll(store)
                 failures = 0
@@ -147,6 +152,8 @@ class Receiver:
                     raise
                 self._warn(text if of_site else f"cannot refresh the calls on {self._context}: {text}")
             pause = self._shortest if news else min(pause * 1.3, self._longest)
+            # On this machine, calls and polls use the same cores.
+            pause = max(pause, min(self._share * (time.monotonic() - began), self._longest))
             if self._result_is_late():
                 pause = min(pause, RETRY_DELAY)
             if pause > RETRY_DELAY:

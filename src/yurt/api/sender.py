@@ -19,6 +19,7 @@ from yurt.api.callbacks import Callbacks
 from yurt.api.errors import BrokenExecutorError, CallError
 from yurt.api.future import PART, Call, drop, fail, is_withdrawn, settle
 from yurt.api.receiver import Receiver, Submitted
+from yurt.backends.kinds import kind_of
 from yurt.config import facts as recorded_facts
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import plan as planning
@@ -44,7 +45,7 @@ class Sender:
 
     def __init__(self, context: Context, request: Callable[[Sequence[dict[str, Any]], str], Request]) -> None:
         self._context, self._request, self._project = context, request, Project()
-        self.batch, self.callbacks = Batch(), Callbacks()
+        self.batch, self.callbacks = Batch(here=kind_of(context.type).here), Callbacks()
         self.receiver = Receiver(context.name, context.type, connect.backend(context).files, self.fail)
         self._lock = threading.RLock()
         self._threads: list[threading.Thread] = []

@@ -21,7 +21,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 KINDS = {
-    "local": Kind(here=True, pauses=(0.1, 2.0)),
+    "local": Kind(here=True, pauses=(0.02, 2.0)),
     "slurm": Kind(scheduler=True, probed=True),
     "kubernetes": Kind(scheduler=True, has_host=False),
 }

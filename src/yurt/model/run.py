@@ -393,6 +393,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Folders of the project to import from, because its environment lacks the packages in them."""
     calls: bool = False
     """Whether its tasks are function calls, which are uploaded in a separate file."""
+    calls_per_process: int = 0
+    """How many calls one process on this machine makes at most; 0: no limit."""
     holder: Holder | None = None
     """If its job only keeps the resources for sessions."""
     race: Race | None = None

@@ -9,7 +9,7 @@ import os
 import struct
 import sys
 import traceback
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, List, Tuple
 
 AGAIN = 85
 """The exit code that requests a restart; the task has no result yet."""
@@ -23,24 +23,37 @@ EXPECTED = (("optuna.exceptions", "TrialPruned"),)
 TARGET = os.path.join(os.environ.get("YURT_RUN_DIR", ""), "result")
 """The file of the result, determined before the function can change the environment."""
 
+FILE = sys.path[0]
+"""The file of calls."""
 
-def main() -> int:
-    file = sys.path[0]
-    number = int(os.environ["YURT_TASK_INDEX"])
+SEARCHED: List[str] = []
+"""The search path of a process before its first call."""
+
+LOADED: Dict[int, Any] = {}
+"""The functions that are loaded, by their index: a process that stays loads each once, as it calls its initializer."""
+
+
+def main(number: int, target: str) -> int:
+    """Make a call and write its result. Returns the exit code of its task."""
+    global TARGET
+    TARGET = target
     if os.path.exists(TARGET):
         os.unlink(TARGET)  # from an earlier start
-    about, function, arguments = _read(file, number)
+    about, which, function, arguments = _read(FILE, number)
     here = "%d.%d" % sys.version_info[:2]
     if here != about["python"] and b"cloudpickle" in function + arguments:
         text = "it was submitted by Python %s and runs on Python %s (%s)" % (about["python"], here, sys.executable)
         return _failed("python", text)
-    root = os.path.normpath(os.path.join(os.getcwd(), about["up"]))
-    sys.path[1:1] = [os.path.normpath(os.path.join(root, each)) for each in about["paths"]]
+    if not SEARCHED:
+        root = os.path.normpath(os.path.join(os.getcwd(), about["up"]))
+        sys.path[1:1] = [os.path.normpath(os.path.join(root, each)) for each in about["paths"]]
+        SEARCHED[:] = sys.path
     try:
         import cloudpickle
 
-        call, given = cloudpickle.loads(function), cloudpickle.loads(arguments)
+        call = LOADED[which] if which in LOADED else cloudpickle.loads(function)
         call, initializer, its_arguments = call if type(call) is tuple else (call, None, ())
+        given = cloudpickle.loads(arguments)
     except (Exception, SystemExit) as error:  # some modules exit when they cannot be imported
         traceback.print_exc()
         return _failed("load", "%s (Python is %s)" % (_describe(error), sys.executable))
@@ -51,12 +64,16 @@ def main() -> int:
     try:
         if initializer is not None:
             initializer(*its_arguments)
+        LOADED[which] = call
         kind = "raised"
         result = [call(*each) for each in given] if isinstance(given, list) else call(*given[0], **given[1])
     except BaseException as error:
         if isinstance(error, SystemExit) and error.code == AGAIN:
             raise
-        return _raised(error, cloudpickle, kind)
+        code = _raised(error, cloudpickle, kind)
+        if kind == "initializer":
+            sys.exit(code)  # no other call may run in this process
+        return code
     try:
         content = cloudpickle.dumps(result, protocol=4)
     except Exception as error:
@@ -67,8 +84,8 @@ def main() -> int:
     return 0
 
 
-def _read(file: str, number: int) -> Tuple[Dict[str, Any], bytes, bytes]:
-    """Return what all calls share, and the function and the arguments of one call."""
+def _read(file: str, number: int) -> Tuple[Dict[str, Any], int, bytes, bytes]:
+    """Return what all calls share, and the index of the function, the function and the arguments of one call."""
     row = struct.Struct("<QQQ")
     with open(file, "rb") as stream:
         stream.readline()
@@ -81,7 +98,7 @@ def _read(file: str, number: int) -> Tuple[Dict[str, Any], bytes, bytes]:
         arguments = stream.read(size)
         at, size = about["functions"][which]
         stream.seek(start + at)
-        return about, stream.read(size), arguments
+        return about, which, stream.read(size), arguments
 
 
 def _raised(error: BaseException, cloudpickle: Any, kind: str) -> int:
@@ -152,10 +169,10 @@ def _write(head: Dict[str, Any], content: bytes) -> None:
         raise
 
 
-def run() -> int:
-    """Run the call and return its exit code. On a full disk only the exit code shows the failure."""
+def run(number: int, target: str) -> int:
+    """Run a call and return its exit code. On a full disk only the exit code shows the failure."""
     try:
-        return main()
+        return main(number, target)
     except OSError:
         try:  # on a full disk the log cannot be written either
             os.write(2, traceback.format_exc().encode("utf8", "backslashreplace"))
@@ -165,4 +182,9 @@ def run() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run())
+    channel = os.environ.pop("YURT_CALL_CHANNEL", "")
+    if channel:
+        from yurt_staying import stay  # type: ignore[import-not-found]
+
+        sys.exit(stay(int(channel), run, SEARCHED))
+    sys.exit(run(int(os.environ["YURT_TASK_INDEX"]), TARGET))

@@ -138,6 +138,18 @@ def _close(failed: OSError) -> None:
         os.close(file)
 
 
+def forget_run() -> None:
+    """Close the file: a process that stays makes its next call for another run. See yurt.node.staying."""
+    global _file, _warned
+    file, _file, _warned = _file, None, False
+    if file is not None and file >= 0:
+        try:
+            if os.fstat(file)[1:3] == _identity:
+                os.close(file)
+        except OSError:  # the script has closed it
+            pass
+
+
 def _open() -> bytes:
     """Open the file of this run. Return what to write before the next line: a newline if the last one is incomplete."""
     global _file, _identity

@@ -8,6 +8,7 @@ import stat
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +28,13 @@ from yurt.model.run import Plan, Resources, RunRef
 from yurt.model.state import CANCELLED, Observation, read_ending, read_metrics
 
 if TYPE_CHECKING:
+    from yurt.backends.local.files import LocalFiles
     from yurt.model.facts import Account
     from yurt.model.live import Live
     from yurt.model.where import Forecast, Question
 
 WAITER = Path(waiter.__file__)
+DISPATCHER = WAITER.parent / "staying" / "dispatch.py"
 
 BUSY = "waiting: other runs use all slots of this machine"
 
@@ -49,6 +52,12 @@ class LocalBackend(ShellBackend):
         super().__init__(host)
         self.slots = slots
 
+    @cached_property
+    def files(self) -> LocalFiles:
+        from yurt.backends.local.files import LocalFiles
+
+        return LocalFiles(self.host)
+
     def launcher(self) -> str:
         return scripts.text("launch.sh", "local")
 
@@ -56,7 +65,7 @@ class LocalBackend(ShellBackend):
         resources, before = plan.run.resources, [each.folder for each in plan.run.after if each.folder]
         return [
             sys.executable,
-            str(WAITER),
+            *_program(plan),
             str(self.slots),
             str(resources.cpus or 1),
             str(resources.gpus or 0),
@@ -110,10 +119,11 @@ class LocalBackend(ShellBackend):
         answer = ownership.run(self.host, [run.folder], text, run.folder)
         if answer.code:
             raise refusal(self.host.name, f"cannot cancel run {run.id}", answer.errors)
+        winner = answer.text.strip()
         for ticket in self._tickets():
-            if ticket["run"] == run.id or (sweep and ticket["run"].startswith(f"{run.id}.")):
+            if ticket["run"].partition(".")[0] == run.id if sweep else _runs(ticket, run.id, winner):
                 _signal(ticket["pid"], ticket["born"], signal.SIGTERM)
-        return answer.text.strip()
+        return winner
 
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         numbers = list(tasks.numbers(sweep.open))
@@ -122,11 +132,21 @@ class LocalBackend(ShellBackend):
         answer = ownership.run(self.host, [sweep.folder], text, sweep.folder, stdin=lines, timeout=600)
         if answer.code:
             raise refusal(self.host.name, f"cannot cancel tasks of {sweep.id}", answer.errors)
-        ended = {ids.task(sweep.id, number) for number in numbers}
+        gates = read_gates(answer.text)
+        winners = {ids.task(sweep.id, number): gates.get(number, "") for number in numbers}
         for ticket in self._tickets():
-            if ticket["run"] in ended:
+            if any(_runs(ticket, run, winner) for run, winner in winners.items()):
                 _signal(ticket["pid"], ticket["born"], signal.SIGTERM)
-        return read_gates(answer.text)
+        return gates
+
+
+def _program(plan: Plan) -> list[str]:
+    """Return the script that runs the tasks of a plan, and its first arguments."""
+    if not plan.calls:
+        return [str(WAITER)]
+    from yurt.backends.local.staying import plan as staying
+
+    return [str(DISPATCHER), staying.about(plan)] if staying.may_stay(plan) else [str(WAITER)]
 
 
 def _check_own(base: str) -> None:
@@ -141,9 +161,20 @@ def _check_own(base: str) -> None:
         raise ownership.refused("this machine", ownership.OPEN, f"other users can write to {base}")
 
 
+def _runs(ticket: dict[str, Any], run: str, winner: str) -> bool:
+    """Whether the process of a ticket runs a task whose gate has this content. A process for calls runs many tasks."""
+    if not ticket.get("calls"):
+        return bool(ticket["run"] == run)
+    same = ticket["run"].partition(".")[0] == run.partition(".")[0]
+    return same and winner.partition(".")[2] == str(ticket["pid"])
+
+
 def _observations(sweep: RunRef, there: Mapping[str, dict[str, Any]]) -> dict[str, Observation]:
     """Return observations of a sweep's tasks, except those that are only waiting for their turn."""
     ticket = there.get(sweep.id)
+    staying = [each for each in there.values() if each.get("calls") and each["run"].partition(".")[0] == sweep.id]
+    if staying:
+        return _observations_of_calls(sweep, next((each for each in staying if "left" in each), None))
     left = set(ticket["left"]) if ticket is not None else set()
     cancelled = Path(sweep.folder, layout.CANCEL).exists()
     found = {}
@@ -162,6 +193,42 @@ def _observations(sweep: RunRef, there: Mapping[str, dict[str, Any]]) -> dict[st
     return found
 
 
+def _observations_of_calls(sweep: RunRef, dispatcher: dict[str, Any] | None) -> dict[str, Observation]:
+    """Do the same for calls in processes that stay, which have no ticket for each call.
+
+    A task whose gate is open may be in the hands of such a process. Tasks are handed out in order, and each makes its
+    folder; so after some tasks without a folder, the others wait for their turn.
+    """
+    found = {}
+    absent = 0
+    cancelled = Path(sweep.folder, layout.CANCEL).exists()
+    for number in tasks.numbers(sweep.open):
+        folder = layout.task(sweep.folder, number)
+        try:
+            names = set(os.listdir(folder))
+        except OSError:
+            absent += 1
+            if dispatcher is not None and absent > dispatcher["most"] and not cancelled:
+                break
+            continue
+        seen: Observation | None = None
+        if layout.EXIT in names and (ending := read_ending(_written(Path(folder), layout.EXIT))) is not None:
+            metrics = _last_logged(Path(folder)) if layout.METRICS in names else {}
+            seen = Observation(ending=ending, sure=True, node=os.uname().nodename, metrics=metrics)
+        elif f"{layout.START}1" in names or _written(Path(folder), layout.WINNER) == CANCELLED:
+            seen = _observation(Path(folder), None)
+        if seen is not None:
+            found[ids.task(sweep.id, number)] = seen
+    return found
+
+
+def _holder(start: str) -> dict[str, Any] | None:
+    """Return a ticket for the process that made a start, if it is alive."""
+    *_rest, pid, born, boot = ["", "", *start.split(".")][-3:]
+    alive = pid.isdigit() and born.isdigit() and boot in ("0", waiter.boot()) and waiter.born(int(pid)) == int(born)
+    return {"running": True, "follows": False, "pid": int(pid)} if alive else None
+
+
 def _last_logged(folder: Path) -> dict[str, Any]:
     try:
         with (folder / layout.METRICS).open("rb") as file:
@@ -178,6 +245,8 @@ def _observation(folder: Path, ticket: dict[str, Any] | None) -> Observation:
     generation = 0
     while _written(folder, f"{layout.START}{generation + 1}"):
         generation += 1
+    if ticket is None and ending is None and generation:
+        ticket = _holder(_written(folder, f"{layout.START}{generation}"))  # a process for calls has no ticket for each
     if ticket is not None and ending is None:
         waits = not ticket["running"]
         why = "waiting for an earlier run to finish" if ticket["follows"] else BUSY
@@ -192,6 +261,8 @@ def _observation(folder: Path, ticket: dict[str, Any] | None) -> Observation:
             start=_written(folder, f"{layout.START}{generation}"),
             started=_started(folder, generation),
         )
+    if ending is None:  # it may have ended since
+        ending = read_ending(_written(folder, layout.EXIT))
     reason = ""
     if ending is None and generation:
         reason = _end_leftovers(folder, generation)
@@ -241,7 +312,8 @@ def _signal(pid: int, born: int, number: signal.Signals, *, group: bool = False)
 def _written(folder: Path, name: str) -> str:
     for place in layout.written(name):
         try:
-            return (folder / place).read_text(errors="replace").strip()
+            with open(f"{folder}/{place}", errors="replace") as file:
+                return file.read().strip()
         except OSError:
             continue
     return ""

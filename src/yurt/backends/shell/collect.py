@@ -48,10 +48,11 @@ def call_results(host: Host, folders: Sequence[str]) -> list[CallResult]:
     if answer.code:
         raise refusal(host.name, "cannot read the results", answer.errors)
     found = {int(name) - 1: pieces for name, pieces in frames.read(answer.out)}
-    return [_read(found[at]) for at in sorted(found)]
+    return [read_result(found[at]) for at in sorted(found)]
 
 
-def _read(pieces: dict[str, Piece]) -> CallResult:
+def read_result(pieces: dict[str, Piece]) -> CallResult:
+    """Return the result of a call from what was sent of its task."""
     if "unsafe" in pieces:
         return CallResult(kind="unsafe")
     if "result" not in pieces:

@@ -104,6 +104,7 @@ def plan(
         sources=[] if declared is None else choose.sources(declared, project),
         parallel=request.parallel,
         calls=bool(request.calls),
+        calls_per_process=request.calls_per_process,
         holder=Holder(clocks().first_session, clocks().next_session) if request.session else None,
     )
     encoded = b"" if declared is None else msgspec.json.encode(declared)

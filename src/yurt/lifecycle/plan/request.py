@@ -64,6 +64,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """If the job is a service: the entry of the project's services whose settings it has, if there is one."""
     calls: str = ""
     """Display name of the function that the tasks call."""
+    calls_per_process: int = 0
+    """How many calls one process makes at most, where processes stay; 0: no limit."""
     calls_python: str = ""
     """The version of Python that pickled the calls, such as 3.11; empty if the request names the Python to use."""
 

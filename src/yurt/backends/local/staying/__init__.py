@@ -1,0 +1,1 @@
+"""Function calls on this machine, in processes that stay and take the next call. See dispatch.py."""
