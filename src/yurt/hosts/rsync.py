@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from yurt.errors import YurtError, here_is_full
-from yurt.hosts import rsync_process
+from yurt.hosts import rsync_process, rsync_shell
 from yurt.hosts.base import Host, refusal
 from yurt.hosts.rsync_process import EACH, INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Process, Strange
 from yurt.hosts.ssh import SshHost
@@ -51,7 +51,8 @@ def _argv(host: Host, sources: Sequence[str], target: Path, pick: Pick, *, silen
     argv += ["-m"] if pick.only or pick.files_only else []
     if pick.only:
         argv += ["--include=*/", *(f"--include={glob}" for glob in pick.only), "--exclude=*"]
-    return [*argv, *rsync_process.remote_shell(host), *sources, f"{target.absolute()}/"]
+    reach = [*rsync_shell.OPTIONS, rsync_shell.server()] if isinstance(host, SshHost) else []
+    return [*argv, *reach, *sources, f"{target.absolute()}/"]
 
 
 def _sources(host: Host, source: str, names: Sequence[str]) -> list[str]:
