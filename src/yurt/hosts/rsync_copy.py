@@ -13,7 +13,8 @@ from pathlib import Path
 from yurt.errors import RefusedError, YurtError, here_is_full
 from yurt.hosts import protected, rsync_process, rsync_shell
 from yurt.hosts.base import Host, refusal
-from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, TOTALS, VANISHED, Process, Report, Strange
+from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Process, Strange
+from yurt.hosts.rsync_report import TOTALS, Report
 from yurt.hosts.side import Side
 from yurt.hosts.ssh import SshHost
 from yurt.model.data import Manner, Moved
