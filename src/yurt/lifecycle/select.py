@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Sequence
 
 from yurt.errors import NotFoundError, UserError, one_of
-from yurt.lifecycle.tasks import chosen, task_rows
 from yurt.model import ids, layout, sweep_table
 from yurt.model.params import shown
 from yurt.model.progress import Watch, unwatched
@@ -242,6 +241,8 @@ def picked(
 
     UserError: an entry is not a sweep, or a filter is invalid. NotFoundError: no task passes.
     """
+    from yurt.lifecycle.tasks import chosen, task_rows  # slow to import
+
     check(entries)
     found = []
     for named in entries:
