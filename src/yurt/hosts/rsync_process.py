@@ -39,7 +39,7 @@ INCOMPATIBLE = (1, 2, 4, 5, 126, 127)
 """rsync exit codes: the two rsync programs are incompatible, or one is missing."""
 
 SMALL = 256
-"""Bytes of rsync's keep-alive messages in a second, at most; they do not prove that the remote side is alive."""
+"""More bytes than the keep-alive messages of rsync until it times out; these do not prove that the site responds."""
 
 PAUSE = 0.05
 """Seconds between two looks at rsync's output, which may be several lines for each of thousands of files."""
@@ -95,7 +95,7 @@ class Process:
         status_read, status_write = os.pipe()
         environment = {**os.environ, "LC_ALL": "C"}
         if isinstance(self._host, SshHost):
-            environment |= rsync_shell.variables(self._host, status_write, self._silence)
+            environment |= rsync_shell.variables(self._host, status_write, self._silence, direct=self._direct)
         with _file() as errors, _file() as given:
             given.write(stdin)
             given.seek(0)
@@ -165,9 +165,8 @@ class Process:
                 exited(process, PAUSE)
             if self._direct and not ready:
                 now = rsync_shell.traffic(process.pid) or 0
-                if now - traffic > SMALL:
-                    heard = time.monotonic()
-                traffic = now
+                if abs(now - traffic) > SMALL:  # fewer if one of the processes has ended
+                    heard, traffic = time.monotonic(), now
             elif ready:
                 heard = time.monotonic()
             limit = self._silence if self._direct else self._silence + 30

@@ -45,10 +45,13 @@ def is_direct(host: SshHost) -> bool:
     return traffic(os.getpid()) is not None and not host.is_noisy()
 
 
-def variables(host: SshHost, status: int, silence: int) -> dict[str, str]:
-    """Return the environment variables of the remote shell. clean.py writes signs to the descriptor `status`."""
+def variables(host: SshHost, status: int, silence: int, *, direct: bool) -> dict[str, str]:
+    """Return the environment variables of the remote shell: ssh alone if `direct`, else clean.py.
+
+    clean.py writes signs to the descriptor `status`.
+    """
     *ssh, _command = host.argv("")
-    if is_direct(host):
+    if direct:
         return {"YURT_SHELL": DIRECT.format(ssh=shlex.join(ssh))}
     program = shlex.join([sys.executable, "-I", "-S", clean.__file__])
     words = [str(status), f"yurt-output-{os.urandom(8).hex()}", str(silence), *ssh]
