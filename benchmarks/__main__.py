@@ -26,6 +26,7 @@ BENCHMARKS = (
     "watch",
     "serve",
     "data",
+    "fetch",
     "sampler",
     "calls",
 )

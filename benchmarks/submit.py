@@ -58,8 +58,8 @@ def main() -> int:
     figures = [
         Figure("ssh sbatch", 1.0),
         Figure("ssh sbatch, multiplexed", median(rows["multiplexed"]) / unit),
-        Figure("yurt run, code unchanged", median(rows["unchanged"]) / unit, 1.5),
-        Figure("yurt run, one file edited", median(rows["edited"]) / unit, 2.5),
+        Figure("yurt run, code unchanged", median(rows["unchanged"]) / unit, 1.0),
+        Figure("yurt run, one file edited", median(rows["edited"]) / unit, 1.2),
         Figure("tar | ssh tar, then ssh sbatch", median(tar) / unit),
         Figure("yurt run, first time", median(first) / unit),
         Figure("yurt run, first time, x tar", median(first) / median(tar), 3),

@@ -52,6 +52,8 @@ ALLOWED = {
     ("homesync/sure.sh", "find -printf"): "elsewhere, contents are always compared: tests/homesync/test_doubts.py",
     ("homesync/survey.sh", "a program of Linux"): "timeout: without it, there is no limit",
     ("hosts/clean.py", "Linux constant"): "elsewhere, pipes keep their size",
+    ("hosts/rsync_process.py", "Linux call"): "elsewhere, a temporary file, and a look at the process at intervals",
+    ("hosts/rsync_shell.py", "/proc"): "elsewhere, clean.py copies and counts the bytes",
     ("hosts/tar.py", "find -printf"): TESTED,
     ("hosts/tar_copy.py", "find -printf"): "elsewhere, a function of not_gnu.sh; else a file is sent again",
     ("storage/look.sh", "find -printf"): "elsewhere, a function of not_gnu.sh",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yurt.hosts.rsync_process import Total
+from yurt.hosts.rsync_report import Total
 from yurt.model.progress import Event, Rate, duration
 
 

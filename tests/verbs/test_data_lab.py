@@ -95,6 +95,19 @@ def test_what_is_there_costs_one_execution(laptop: Laptop, cifar: Path, tmp_path
         assert len(calls) == 1, calls
 
 
+def test_only_a_login_that_prints_something_needs_a_program_between(
+    laptop: Laptop, cifar: Path, tmp_path: Path
+) -> None:
+    """The dotfiles of beta print something, also after a new login; then rsync is tried without that program first."""
+    for cluster, noisy in (("alpha", 0), ("beta", 1)):
+        laptop.quick("login", "--close", cluster)
+        before = set(laptop.runtime.glob("*.noisy"))
+        assert laptop.quick("data", "put", str(cifar), f"{cluster}:project:data/quiet").code == 0
+        assert back(laptop, f"{cluster}:project:data/quiet", tmp_path / cluster) == facts(cifar)
+        assert len(set(laptop.runtime.glob("*.noisy")) | before) == noisy
+        assert laptop.quick("data", "rm", "-y", f"{cluster}:project:data/quiet").code == 0
+
+
 def test_between_two_sites(laptop: Laptop, lab: Lab, cifar: Path, tmp_path: Path) -> None:
     assert laptop.quick("data", "put", str(cifar), "alpha:project:data/c").code == 0
     for source, target in (

@@ -59,7 +59,7 @@ class _Process:
         theirs_in, self.stdin = os.pipe()
         self.stdout, theirs_out = os.pipe()
         for each in (self.stdin, self.stdout):
-            _enlarge(each)
+            enlarge(each)
         moves = [(os.POSIX_SPAWN_DUP2, theirs_in, 0), (os.POSIX_SPAWN_DUP2, theirs_out, 1)]
         self._pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=moves, setsigdef=[PIPE])
         self._code: int | None = None
@@ -89,7 +89,7 @@ class _Process:
             os.kill(self._pid, KILL)
 
 
-def _enlarge(pipe: int) -> None:
+def enlarge(pipe: int) -> None:
     """Let a pipe hold more, where the system allows it."""
     try:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)

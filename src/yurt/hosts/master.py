@@ -215,7 +215,8 @@ class Master:
         argv = [*self.ssh, *options, "-M", "-N", "-f", "-T", "-S", self.control_path, self.destination]
         code, output = self._run(argv, timeout=timeout, prompt=prompt)
         if code == 0:
-            Path(f"{self.socket}.most").unlink(missing_ok=True)
+            for ending in ("most", "noisy"):
+                Path(f"{self.socket}.{ending}").unlink(missing_ok=True)
             self._note_session_settings(rows)
             if prompt:
                 self._await_own_session()

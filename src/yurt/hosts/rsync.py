@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from yurt.errors import YurtError, here_is_full
-from yurt.hosts import rsync_process
+from yurt.hosts import rsync_process, rsync_report, rsync_shell
 from yurt.hosts.base import Host, refusal
-from yurt.hosts.rsync_process import EACH, INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Process, Strange
+from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Process, Strange
+from yurt.hosts.rsync_report import EACH
 from yurt.hosts.ssh import SshHost
 from yurt.model.files import Brought, Pick, Progress
 
@@ -51,7 +52,8 @@ def _argv(host: Host, sources: Sequence[str], target: Path, pick: Pick, *, silen
     argv += ["-m"] if pick.only or pick.files_only else []
     if pick.only:
         argv += ["--include=*/", *(f"--include={glob}" for glob in pick.only), "--exclude=*"]
-    return [*argv, *rsync_process.remote_shell(host), *sources, f"{target.absolute()}/"]
+    reach = [*rsync_shell.OPTIONS, rsync_shell.server()] if isinstance(host, SshHost) else []
+    return [*argv, *reach, *sources, f"{target.absolute()}/"]
 
 
 def _sources(host: Host, source: str, names: Sequence[str]) -> list[str]:
@@ -64,7 +66,7 @@ def _sources(host: Host, source: str, names: Sequence[str]) -> list[str]:
     return [*options, *paths]
 
 
-class _Report(rsync_process.Report):
+class _Report(rsync_report.Report):
     """Also counts the files below each of these folders."""
 
     def __init__(self, names: Sequence[str]) -> None:

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from yurt.errors import RefusedError, YurtError, here_is_full
-from yurt.hosts import protected, rsync_process
+from yurt.hosts import protected, rsync_process, rsync_shell
 from yurt.hosts.base import Host, refusal
-from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, TOTALS, VANISHED, Process, Report, Strange
+from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Process, Strange
+from yurt.hosts.rsync_report import TOTALS, Report
 from yurt.hosts.side import Side
 from yurt.hosts.ssh import SshHost
 from yurt.model.data import Manner, Moved
@@ -42,10 +43,10 @@ def put(side: Side, sources: Sequence[str], manner: Manner, progress: Progress, 
     """
     host, target = side.host, side.path
     end = "/" if folder else ""
-    argv = [*options(manner), *rsync_process.remote_shell(host)]
+    argv = options(manner)
     if isinstance(host, SshHost):
-        path = command(side.guard + RECEIVE + 'exec rsync "$@"', target, "folder" if folder else "file")
-        argv += [f"--rsync-path={path}", *sources, f"host:{target}{end}"]
+        server = rsync_shell.server(side.guard + RECEIVE, target, "folder" if folder else "file")
+        argv += [*rsync_shell.OPTIONS, server, *sources, f"host:{target}{end}"]
     else:
         made = host.run(side.guard + RECEIVE, target, "folder" if folder else "file")
         if made.code:
@@ -59,9 +60,9 @@ def get(host: Host, source: str, target: Path, manner: Manner, progress: Progres
 
     As for `put`: what was received is kept, and the next call continues.
     """
-    argv = [*options(manner), *rsync_process.remote_shell(host)]
     end = "/" if source.endswith("/") else ""
-    argv += [f"host:{source}" if isinstance(host, SshHost) else source, f"{target.absolute()}{end}"]
+    reach = [*rsync_shell.OPTIONS, rsync_shell.server(), f"host:{source}"]
+    argv = [*options(manner), *(reach if isinstance(host, SshHost) else [source]), f"{target.absolute()}{end}"]
     return _run(host, argv, progress, str(target), up=False)
 
 

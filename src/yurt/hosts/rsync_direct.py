@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from yurt.errors import YurtError
 from yurt.hosts import rsync_copy, rsync_process
 from yurt.hosts.base import refusal
-from yurt.hosts.rsync_process import LOST, SILENCE, VANISHED, Report, Strange
+from yurt.hosts.rsync_process import LOST, SILENCE, VANISHED, Strange
+from yurt.hosts.rsync_report import Report
 from yurt.hosts.side import SOURCE, Side
 from yurt.model.data import Manner, Moved
 from yurt.model.files import Progress

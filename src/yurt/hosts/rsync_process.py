@@ -1,6 +1,6 @@
 """One rsync process and its children: starts it, watches its traffic, and reads what it prints.
 
-A connection without traffic times out: clean.py watches the bytes, and this module is the fallback.
+A connection without traffic times out: this module counts the bytes, or clean.py if it copies them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import itertools
 import os
 import re
 import select
-import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,8 +19,9 @@ from functools import cache
 from typing import IO, TypeVar
 
 from yurt.errors import UnreachableError
-from yurt.hosts import clean
+from yurt.hosts import clean, rsync_shell
 from yurt.hosts.base import TIMEOUT, Host
+from yurt.hosts.rsync_report import Report
 from yurt.hosts.ssh import SshHost
 from yurt.model.files import Progress
 
@@ -39,11 +38,14 @@ LOST = (10, 12, 14, 20, 30, 35, 255)
 INCOMPATIBLE = (1, 2, 4, 5, 126, 127)
 """rsync exit codes: the two rsync programs are incompatible, or one is missing."""
 
-TOTALS = ["--no-human-readable", "--info=progress2,stats2"]
-"""Options that make rsync print what `Report` reads: progress and totals."""
+SMALL = 256
+"""More bytes than the keep-alive messages of rsync until it times out; these do not prove that the site responds."""
 
-EACH = [*TOTALS, "--out-format=yurt %i %l %n", "--outbuf=L"]
-"""Options that make it also print each file at once, which takes time for many small files."""
+PAUSE = 0.05
+"""Seconds between two looks at rsync's output, which may be several lines for each of thousands of files."""
+
+GRACE = 5.0
+"""Seconds that the remote shell has to exit after rsync."""
 
 
 class Strange(Exception):
@@ -53,7 +55,8 @@ class Strange(Exception):
 @cache
 def usable() -> bool:
     """Whether this machine has rsync 3.1 or later; the one that macOS ships is too old."""
-    if shutil.which("rsync") is None:
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    if not any(os.access(f"{folder or '.'}/rsync", os.X_OK) for folder in folders):
         return False
     if sys.platform == "linux":
         return True  # an older one would fail as incompatible; it costs a process to ask
@@ -62,99 +65,38 @@ def usable() -> bool:
     return found is not None and (int(found[1]), int(found[2])) >= (3, 1)
 
 
-class Total:
-    """The total size of a transfer, from the bytes so far and rsync's whole percentages."""
-
-    def __init__(self) -> None:
-        self._least, self._most = 0.0, float("inf")
-
-    def after(self, size: int, percent: int) -> int:
-        """Return the total after `size` bytes; 0 if it is unknown. Each percentage narrows it down."""
-        if percent == 0:
-            return 0
-        least, most = size * 100 / (percent + 1), size * 100 / percent
-        self._least, self._most = max(self._least, least), min(self._most, most)
-        if self._least > self._most:  # rsync has found more files
-            self._least, self._most = least, most
-        return max(size, round(self._most))
-
-
-class Report:
-    """What an rsync process has printed: how many files and bytes it sent, deleted, skipped."""
-
-    def __init__(self) -> None:
-        self.files = self.size = self.matched = self.replaced = self.deleted = 0
-        self.skipped: list[str] = []
-        """Special files, such as sockets, which are not copied."""
-        self._total = Total()
-        self._each = False
-
-    def read(self, line: str, progress: Progress) -> bool:
-        """Read a line; return whether it is one of those that every transfer prints."""
-        now = re.match(r" *(\d+) +(\d+)%", line)
-        if now is not None:
-            progress(int(now[1]), self._total.after(int(now[1]), int(now[2])))
-        elif item := re.match(r"yurt (.)([fL].{9}) (\d+) ([^/]*)", line):
-            sent, self._each = item[1] in "<>c", True
-            self.replaced += sent and not item[2].endswith("+++++++++")
-            self.files += sent
-            self.count(sent=sent, size=int(item[3]), name=item[4])
-        elif found := re.match(r"Number of (deleted|created|regular) files(?: transferred)?: (\d+)(.*)", line):
-            self._add(found[1], int(found[2]), found[3])
-        elif found := re.match(r'skipping non-regular file "(.*)"$', line):
-            self.skipped.append(found[1])
-        elif line.startswith("Number of files: "):
-            self.matched = sum(int(count) for count in re.findall(r"(?:reg|link): (\d+)", line))
-        elif found := re.match(r"Total transferred file size: (\d+)", line):
-            self.size = int(found[1])
-        else:
-            return line.startswith("yurt ")
-        return True
-
-    def _add(self, what: str, number: int, kinds: str) -> None:
-        """Note a total."""
-        if what == "deleted":
-            self.deleted = number
-        elif what == "regular" and not self._each:
-            self.files += number
-        elif what == "created" and not self._each:
-            self.files += sum(int(each) for each in re.findall(r"link: (\d+)", kinds))
-
-    def count(self, *, sent: bool, size: int, name: str) -> None:
-        """Note a file; `name` is the first part of its path."""
-
-
 class Process:
     """One rsync process of this machine and its children."""
 
     def __init__(self, host: Host, report: Report, *, silence: int = SILENCE) -> None:
         self._host, self._silence, self._report = host, silence, report
+        self._direct = isinstance(host, SshHost) and rsync_shell.is_direct(host)
         self._late = False
+        self._ssh_code = ""
         self.signs = b""
         self.errors = ""
-
-    @property
-    def begun(self) -> bool:
+        self.begun = not isinstance(host, SshHost)
         """Whether rsync started on the host."""
-        return not isinstance(self._host, SshHost) or clean.BEGUN in self.signs
 
     @property
     def without_output(self) -> bool:
         """Whether the command on the host failed and printed nothing."""
-        return clean.NO_OUTPUT in self.signs
+        if not self._direct:
+            return clean.NO_OUTPUT in self.signs
+        return rsync_shell.NOTHING in self.errors and self._ssh_code not in ("", "0", "255")
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the login of the host printed something before the output of rsync, so that nothing was copied."""
+        return self._direct and rsync_shell.NOISY in self.errors
 
     def run(self, argv: Sequence[str], progress: Progress, *, stdin: bytes = b"") -> int:
         """Run rsync, wait for it, and return its exit code; 255 if it timed out."""
-        import tempfile
-
         status_read, status_write = os.pipe()
-        os.set_blocking(status_read, False)
         environment = {**os.environ, "LC_ALL": "C"}
         if isinstance(self._host, SshHost):
-            mark = f"yurt-begin-{os.urandom(8).hex()}"
-            *ssh, _command = self._host.argv("")
-            environment["YURT_CLEAN"] = clean.SEPARATOR.join([str(status_write), mark, str(self._silence), *ssh])
-        with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as given:
+            environment |= rsync_shell.variables(self._host, status_write, self._silence, direct=self._direct)
+        with _file() as errors, _file() as given:
             given.write(stdin)
             given.seek(0)
             try:
@@ -174,56 +116,97 @@ class Process:
             finally:
                 os.close(status_write)
             try:
-                assert process.stdout is not None
-                self._watch(process.stdout, status_read, progress)
-                exited(process, 30)
+                self._watch(process, status_read, progress)
+                if not self._late:
+                    exited(process, 30)
+                if self._direct and not self._late:
+                    self._read_signs(status_read)
             finally:
                 stop(process)
-                with contextlib.suppress(BlockingIOError):
-                    self.signs += os.read(status_read, 4096)
+                if not self._direct:
+                    self._read_signs(status_read)
                 os.close(status_read)
                 errors.seek(0)
-                self.errors = errors.read().decode(errors="replace")
+                self._read_errors(errors.read().decode(errors="replace"))
         return 255 if self._late else process.returncode
 
-    def _watch(self, output: IO[bytes], status: int, progress: Progress) -> None:
+    def _read_signs(self, status: int) -> None:
+        """Read the signs of the remote shell, which ends soon after rsync and then closes this descriptor."""
+        while select.select([status], [], [], GRACE)[0] and (signs := os.read(status, 4096)):
+            self.signs += signs
+
+    def _read_errors(self, errors: str) -> None:
+        self.begun = self.begun or rsync_shell.MARK in errors or clean.BEGUN in self.signs
+        words = (rsync_shell.MARK, rsync_shell.EXITED)
+        lines = errors.splitlines(keepends=True)
+        self.errors = "".join(line for line in lines if not any(word in line for word in words))
+        self._ssh_code = errors.rpartition(rsync_shell.EXITED)[2].strip() if rsync_shell.EXITED in errors else ""
+
+    def _watch(self, process: subprocess.Popen[bytes], status: int, progress: Progress) -> None:
         """Read rsync's output until it closes, or until there is no traffic for too long."""
-        held = b""
-        descriptors = [output.fileno(), status]
-        limit = self._silence + 30
+        assert process.stdout is not None
+        output = process.stdout.fileno()
+        clean.enlarge(output)
+        held, descriptors = b"", [output, *([] if self._direct else [status])]
+        heard, traffic = time.monotonic(), 0
         while True:
-            ready = select.select(descriptors, [], [], limit if isinstance(self._host, SshHost) else None)[0]
-            if not ready:
-                self._late = True
-                return
+            ready = select.select(descriptors, [], [], 1.0)[0]
             if status in ready:
                 signs = os.read(status, 4096)
                 self.signs += signs
                 if not signs:
                     descriptors.remove(status)
-            if output.fileno() in ready:
-                chunk = os.read(output.fileno(), 1 << 16)
-                *lines, held = re.split(rb"[\r\n]+", held + chunk)
-                for line in lines if chunk else [held]:
-                    self._report.read(line.decode(errors="replace"), progress)
+            if output in ready:
+                chunk = os.read(output, 1 << 16)
+                held = self._read(held + chunk, progress)
                 if not chunk:
+                    self._read(held + b"\n", progress)
                     return
+                exited(process, PAUSE)
+            if self._direct and not ready:
+                now = rsync_shell.traffic(process.pid) or 0
+                if abs(now - traffic) > SMALL:  # fewer if one of the processes has ended
+                    heard, traffic = time.monotonic(), now
+            elif ready:
+                heard = time.monotonic()
+            limit = self._silence if self._direct else self._silence + 30
+            if isinstance(self._host, SshHost) and time.monotonic() - heard > limit:
+                self._late = True
+                return
+
+    def _read(self, output: bytes, progress: Progress) -> bytes:
+        """Read the complete lines of rsync's output, but only the last of several reports of progress."""
+        *lines, rest = re.split(rb"[\r\n]+", output)
+        last = max((at for at, line in enumerate(lines) if line.startswith(b" ")), default=-1)
+        for at, line in enumerate(lines):
+            if at == last or not line.startswith(b" "):
+                self._report.read(line.decode(errors="replace"), progress)
+        return rest
 
 
-def remote_shell(host: Host) -> list[str]:
-    """Return the options of rsync that let it reach the host; none for this machine."""
-    return ["-e", shlex.join([sys.executable, "-I", "-S", clean.__file__])] if isinstance(host, SshHost) else []
+def _file() -> IO[bytes]:
+    """Return a new file without a name."""
+    if sys.platform == "linux":
+        return os.fdopen(os.memfd_create("yurt"), "w+b")
+    import tempfile  # slow to import
+
+    return tempfile.TemporaryFile()
 
 
 Attempt = TypeVar("Attempt", bound=Process)
 
 
 def attempted(host: Host, run: Callable[[], tuple[int, Attempt]]) -> tuple[int, Attempt]:
-    """Run a transfer over the host's connection; again if the connection had no session for it."""
+    """Run a transfer over the host's connection; again if the connection had no session for it.
+
+    Also again, in another way, if the login of the host prints something before each command.
+    """
     for attempt in itertools.count(1):
         with host.session(time.monotonic() + TIMEOUT):
             code, process = run()
-        if code not in LOST or process.begun or not host.retry(process.errors.encode(), attempt):
+        if process.noisy and isinstance(host, SshHost):
+            host.note_noisy()
+        elif code not in LOST or process.begun or not host.retry(process.errors.encode(), attempt):
             return code, process
     raise AssertionError("not reached")
 
@@ -258,11 +241,30 @@ def interrupted(name: str, what: str) -> UnreachableError:
 def exited(process: subprocess.Popen[bytes], seconds: float) -> bool:
     """Wait for a process to exit without reaping it: its process group id must stay valid for its children."""
     deadline = time.monotonic() + seconds
-    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
+    handle = _handle(process.pid)
+    try:
+        while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            if handle is None:
+                time.sleep(0.005)
+            else:
+                select.select([handle], [], [], left)
+        return True
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _handle(pid: int) -> int | None:
+    """Return a descriptor that is readable when a process has exited; None where the system has none."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import rsync_copy, rsync_process
 from yurt.hosts.base import TIMEOUT, refusal
-from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Report, Strange
+from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Strange
+from yurt.hosts.rsync_report import Report
 from yurt.hosts.side import SOURCE, Side
 from yurt.model.data import Manner, Moved
 from yurt.model.files import Progress

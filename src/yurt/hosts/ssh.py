@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from yurt import private
 from yurt.clocks import clocks
 from yurt.errors import UnreachableError, UserError, YurtError
 from yurt.hosts import counts, ssh_errors
@@ -168,6 +169,14 @@ class SshHost(Host):
 
     def forget_kept(self, name: str) -> None:
         self.master.note_kept([each for each in self.master.kept() if each != name])
+
+    def is_noisy(self) -> bool:
+        """Whether the login was seen to print something before the output of a command."""
+        return Path(f"{self.master.socket}.noisy").exists()
+
+    def note_noisy(self) -> None:
+        """Note that, until the next connection is opened."""
+        private.write(Path(f"{self.master.socket}.noisy"), b"")
 
     def silence(self) -> float | None:
         return clocks().silent

@@ -9,8 +9,6 @@ import time
 from collections.abc import Iterator, Sequence
 
 from yurt.errors import NotFoundError, UserError, one_of
-from yurt.lifecycle.refresh.refresh import refresh_contexts
-from yurt.lifecycle.tasks import chosen, task_rows
 from yurt.model import ids, layout, sweep_table
 from yurt.model.params import shown
 from yurt.model.progress import Watch, unwatched
@@ -229,7 +227,11 @@ def begun(
 def refresh_sweeps(store: Store, entries: Sequence[Entry], *, watch: Watch = unwatched) -> list[str]:
     """Refresh the contexts of unfinished sweeps. Return warnings."""
     names = sorted({entry.run.context for entry in entries if entry.run.tasks and not entry.status.final})
-    return refresh_contexts(store, names, watch=watch).warnings if names else []
+    if not names:
+        return []
+    from yurt.lifecycle.refresh.refresh import refresh_contexts  # slow to import
+
+    return refresh_contexts(store, names, watch=watch).warnings
 
 
 def picked(
@@ -239,6 +241,8 @@ def picked(
 
     UserError: an entry is not a sweep, or a filter is invalid. NotFoundError: no task passes.
     """
+    from yurt.lifecycle.tasks import chosen, task_rows  # slow to import
+
     check(entries)
     found = []
     for named in entries:

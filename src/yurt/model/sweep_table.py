@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -174,6 +173,8 @@ def same(value: Any, text: str) -> bool:
 
 def as_csv(available: Sequence[Column], rows: Iterable[TaskRow]) -> str:
     """Return the table as CSV (RFC 4180) with values as passed to scripts; missing values are empty."""
+    import csv  # slow to import
+
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow([each.title for each in available])

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -63,13 +63,14 @@ def take(
     exclude: Sequence[str] = (),
     also: Sequence[Path] = (),
     named: Sequence[str] = (),
+    while_git_runs: Callable[[], object] = lambda: None,
     largest_file: int = LARGEST_FILE,
     largest_tree: int = LARGEST_TREE,
 ) -> Snapshot:
     """Take a snapshot of the project in `root` and store it in the git folder `store`, which is created if absent.
 
     `also` are files and folders outside the project, which are added under their last name at its top.
-    `named` are paths to look for in the snapshot. Nothing is
+    `named` are paths to look for in the snapshot. `while_git_runs` is called while git lists the files. Nothing is
     written to the user's own repository. Files that look like secrets are left out, unless `include` matches them.
     Concurrent snapshots wait for each other. UserError, with the name, for a file or a tree that is too large and for
     a file that cannot be read.
@@ -82,6 +83,7 @@ def take(
         collecting = collect.Collecting(root, store / "blank", include=include, exclude=exclude)
         last = seen.load(store)
         collecting.stat_early(last.files)
+        while_git_runs()
         files = collecting.files()
         elsewhere = collect.add_outside([each.absolute() for each in also], store / "blank", files, exclude=exclude)
         size = _check_size(files, largest_file, largest_tree)

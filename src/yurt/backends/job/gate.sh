@@ -1,5 +1,9 @@
 job_id() { # job_id TEXT: prints the line that is a job id, or one with a cluster: a site's sbatch may print more lines
-  printf '%s\n' "$1" | sed -n 's/^\([0-9][0-9]*\)\(;.*\)\{0,1\}$/\1/p' | head -n 1
+  while IFS= read -r line; do
+    case ${line%%;*} in '' | *[!0-9]*) ;; *) echo "${line%%;*}" && return ;; esac
+  done << job_id_end
+$1
+job_id_end
 }
 insist() { # insist COMMAND…: repeats it for up to half a minute: the disk may be full for a moment
   insisted=0

@@ -5,8 +5,6 @@ Protocol 0 is text, which fits into a script, and every Python reads it.
 
 from __future__ import annotations
 
-import base64
-import pickle
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,6 +24,8 @@ class _Call:
 
 def content(run: Run, values: Mapping[str, Any]) -> bytes:
     """Return the file for one task of a sweep, with these parameters. It contains no NUL byte."""
+    import pickle  # slow to import
+
     experiment = {
         "project": run.project,
         "name": run.name,
@@ -39,6 +39,9 @@ def content(run: Run, values: Mapping[str, Any]) -> bytes:
 
 def _loadable(value: Any) -> Any:
     if is_pickled(value):
+        import base64
+        import pickle
+
         return _Call(pickle.loads, _Call(base64.b64decode, value["cloudpickle"]))
     if isinstance(value, Mapping):
         return {key: _loadable(each) for key, each in value.items()}

@@ -4,7 +4,8 @@
 # START is empty, or the number of a later start, if the last one finished without a successor.
 # For a sweep: the tasks to submit, in groups START:OFFSET:TASKS, TASKS as in sbatch --array.
 # SIZES describes standard input: the size of the code, then size and name of each file. Of @JOB@, it contains the
-# head; the function job_rest prints the rest.
+# head; the function job_rest prints the rest. Files with = before the size come before the others, and not on standard
+# input: the function yurt_file prints them, which saves a program for each.
 # The shares of the run's secrets come before that: SHARES is the size of the folder's share and of the
 # environment's; empty if there are none.
 # ENV is the folder of the environment that the run needs, after `check:`, after `pack:` if it must be packed, or after
@@ -80,6 +81,9 @@ incomplete() {
   rm -rf "$aside"
   exit 45
 }
+write_file() { # write_file SIZE NAME
+  case $1 in =*) yurt_file "$2" ;; *) head -c "$1" ;; esac
+}
 make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, complete or not at all
   aside=$project/incoming/$id.$nonce
   mkdir -p "${run%/*}" "$aside" || exit 1
@@ -87,8 +91,8 @@ make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, complete or n
   shift
   while [ $# -gt 0 ]; do
     case $2 in node/*) make_module "${project%/projects/*}/$2" "$1" && break ;; esac # comes last: it may stay unread
-    head -c "$1" > "$aside/$2" || incomplete # the disk is full
-    names="$names $2" total=$((total + $1))
+    write_file "$1" "$2" > "$aside/$2" || incomplete # the disk is full
+    names="$names $2" total=$((total + ${1#=}))
     shift 2
   done
   # shellcheck disable=SC2046,SC2086 # names and sizes are words
@@ -119,9 +123,9 @@ mend_folder() { # mend_folder CODE [SIZE NAME]...: writes the files of the run f
   while [ $# -gt 0 ]; do
     case $2 in node/*) make_module "${project%/projects/*}/$2" "$1" && break ;; esac
     if [ -e "$run/$2" ]; then
-      head -c "$1" > /dev/null
+      write_file "$1" "$2" > /dev/null
     else
-      head -c "$1" > "$run/$2.$nonce" && [ "$(wc -c < "$run/$2.$nonce")" -eq "$1" ] || exit 45
+      write_file "$1" "$2" > "$run/$2.$nonce" && [ "$(wc -c < "$run/$2.$nonce")" -eq "${1#=}" ] || exit 45
       if [ "$2" = @JOB@ ]; then job_rest >> "$run/$2.$nonce" || exit 45; fi
       mv -f "$run/$2.$nonce" "$run/$2" || exit 45
     fi

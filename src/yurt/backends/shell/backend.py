@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,9 @@ INCOMPLETE, NO_GIT, NO_BASE = 45, 46, 47
 
 SUBMIT_FAILED = 8
 """Exit code of the script if the job could not be submitted."""
+
+LONGEST_TEXT = 20_000
+"""Bytes of a file up to which it is sent as a part of the script, not of its input."""
 
 DISCARD = '[ -e "$1/@WINNER@" ] || [ -e "$1/@WINNER@.d" ] || [ -e "$1/@TASKS@" ] || rm -rf -- "$1"'
 DROP_SHARES = 'for each; do rm -f -- "$each"/@SECRET@*; done'
@@ -182,7 +186,11 @@ class ShellBackend(ABC):
     ) -> Placed:
         own, purpose = {layout.CALLS: calls} if calls else {}, module.needed(plan.run)
         files = {**self._files(plan, head=True), **own, f"node/{module.name(purpose)}": module.parcel(purpose)}
-        sizes = " ".join([str(len(code.content)), *(f"{len(each)} {name}" for name, each in files.items())])
+        texts = {name: each for name, each in files.items() if _fits_in_script(each) and not name.startswith("node/")}
+        streamed = {name: each for name, each in files.items() if name not in texts}
+        words = [f"={len(each)} {name}" for name, each in texts.items()]
+        words += [f"{len(each)} {name}" for name, each in streamed.items()]
+        sizes = " ".join([str(len(code.content)), *words])
         apart = [] if shares is None else [shares.folder, shares.environment]
         folder = plan.run.folder.removeprefix(f"{plan.project_folder}/")
         arguments = [plan.project_folder, folder, plan.run.code.tree, code.kind, code.base, sizes, nonce]
@@ -190,25 +198,25 @@ class ShellBackend(ABC):
         arguments.append(" ".join(str(len(each)) for each in apart))
         mode = "hold" if building else "pack" if plan.setup.unpack else "check"
         arguments.append(f"{mode}:{plan.setup.env}" if plan.setup.env else "")
-        content = b"".join([*apart, code.content, *files.values()])
+        content = b"".join([*apart, code.content, *streamed.values()])
         receiver = scripts.receiver() if plan.run.code.tree else scripts.text("unchanged.sh")
         mark = f"yurt-{os.urandom(8).hex()}" if room is not None else ""
         asked = "" if room is None else _ask_room(mark, room)
-        rest = f"job_rest() {{ cat << 'yurt_job_end'\n{script.below_the_head()}yurt_job_end\n}}\n"
+        rest = f"job_rest() {{ printf %s {shlex.quote(script.below_the_head())}; }}\n"
         text = script.gate() + receiver + self.launcher() + rest + script.placer()
         used = script.used(plan)
         held = plan if start == 1 else msgspec.structs.replace(plan, run=plan.run.unsynced())
-        words = (*arguments, *self.options(held))
         answer = ownership.run(
             self.host,
             [plan.run.folder, *script.elsewhere(plan)],
             text,
-            *words,
+            *arguments,
+            *self.options(held),
             also=used,
             make=True,
             stdin=content,
             timeout=600,
-            first=asked,
+            first=asked + _file_printer(texts),
         )
         if answer.code == NO_GIT:
             return Placed(needs=["plain"])
@@ -311,6 +319,17 @@ def read_placed(text: str, *, sweep: bool) -> Placed:
         groups = {line[2]: line[1] for line in words if len(line) == 3 and line[0] == "submitted"}
         return Placed(groups=groups, changed=files, building=building)
     return Placed(job=rest, changed=files, building=building)
+
+
+def _fits_in_script(content: bytes) -> bool:
+    """Whether a file can be a quoted text in a script, in every shell and locale."""
+    return len(content) < LONGEST_TEXT and content.isascii() and b"\0" not in content
+
+
+def _file_printer(texts: Mapping[str, bytes]) -> str:
+    """Return a function that prints one of these files."""
+    cases = (f"{name}) printf %s {shlex.quote(each.decode())} ;;\n" for name, each in texts.items())
+    return f"yurt_file() {{ case $1 in\n{''.join(cases)}esac; }}\n"
 
 
 def _own_values(plan: Plan) -> dict[str, bytes]:

@@ -13,7 +13,7 @@ import msgspec
 from yurt.backends import scripts
 from yurt.backends.shell import ownership
 from yurt.errors import RefusedError, YurtError
-from yurt.hosts import Host, rsync, rsync_process, tar
+from yurt.hosts import Host, rsync, rsync_process
 from yurt.hosts.base import refusal
 from yurt.model import layout
 from yurt.model.files import NOTHING, RESULT_PARTS, Brought, Contents, Measures, Pick, Progress, Pull
@@ -164,6 +164,8 @@ def transfer(
     if has_rsync and rsync_process.usable():
         with contextlib.suppress(rsync_process.Strange):
             return "rsync", rsync.bring(host, source, target, pick, progress, names=names)
+    from yurt.hosts import tar  # slow to import
+
     return "tar", tar.bring(host, source, target, pick, progress, names=names)
 
 

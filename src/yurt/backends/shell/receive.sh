@@ -129,8 +129,9 @@ code_make() (
   [ -z "$broken" ] || { chmod u+w "snapshots/$tree" && mv -T "snapshots/$tree" "$aside/broken.tree"; } 2> /dev/null
   if mv -T "$aside/files" "snapshots/$tree" 2> "$aside/said"; then
     chmod a-w "snapshots/$tree"
-    save_list "snapshots/$tree" "snapshots/.$tree"
-    code_folders
+    save_list "snapshots/$tree" "snapshots/.$tree" &
+    code_folders || exit
+    wait
   else
     [ -d "snapshots/$tree" ] || { cat "$aside/said" >&2 && exit 1; }
   fi
@@ -217,7 +218,9 @@ code_from_nothing() {
 # Input: a pack of what is new. Unchanged files are hard links to those of the base, and folders keep its modes.
 code_from_base() {
   git=code.git
-  [ -d "snapshots/$base" ] && have_code . "$base" || return 47 # do not link a broken file
+  [ -d "snapshots/$base" ] || return 47
+  have_code . "$base" < /dev/null & # what it finds counts before anything is moved to its place
+  checking=$!
   cp -rlP "snapshots/$base" "$aside/files" 2> /dev/null &
   copying=$!
   cat > "$aside/pack" || return 1
@@ -232,6 +235,7 @@ code_from_base() {
   code_differ --diff-filter=AMT > "$aside/new" 2> /dev/null &
   new=$!
   code_git read-tree "$tree" 2> "$aside/said" && wait $changed && wait $new || code_excuse || return
+  wait $checking || return 47 # files of the base are broken
   if wait $copying; then
     code_each 'above "chmod u+w ." "$@" && rm -rf -- "$@" && { above rmdir "$@" 2> /dev/null || :; }' || return 1
     code_git checkout-index -z --stdin < "$aside/new" 2> "$aside/said" || code_excuse || return

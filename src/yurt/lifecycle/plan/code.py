@@ -11,7 +11,7 @@ from pathlib import Path
 
 from yurt.backends.kinds import kind_of
 from yurt.config import paths
-from yurt.errors import UserError
+from yurt.errors import UserError, YurtError
 from yurt.lifecycle.plan import provenance
 from yurt.model import params
 from yurt.model.context import Context
@@ -49,6 +49,7 @@ def snapshot_of(
         exclude=[*context.exclude, *exclude],
         also=outside,
         named=_paths(named, project, context),
+        while_git_runs=lambda: _import_backend(context),
         **limits,
     )
     commit, tree, branch = head.answer()
@@ -62,6 +63,14 @@ def snapshot_of(
     )
     warnings = [_about_secrets(taken.secrets)] if taken.secrets else []
     return code, [*warnings, *(_about_absent(each, project.folder, context) for each in taken.absent)]
+
+
+def _import_backend(context: Context) -> None:
+    """Import the modules that submit a run, which takes about as long as git takes to list files."""
+    from yurt.sites import connect
+
+    with suppress(YurtError):
+        connect.backend(context)
 
 
 def _paths(words: Sequence[str], project: Project, context: Context) -> list[str]:
