@@ -91,9 +91,7 @@ def main() -> int:
         bench.call([YURT, "--context", "alpha", "run", "--time", "1h", "sh", "-c", words], folder=source, more=more)
         while "hello" not in bench.call([YURT, "logs", "@last"], more=more):
             time.sleep(0.5)
-        folder = bench.call(
-            [*over, "ls -d /lustre/scratch/alice/yurt/projects/*/runs/*/ | head -n 1"]
-        ).strip()
+        folder = bench.call([*over, "ls -d /lustre/scratch/alice/yurt/projects/*/runs/*/ | head -n 1"]).strip()
         cat = [*over, f"cat {folder}/logs/* {folder}/*.json"]
         figures.append(share(bench, [YURT, "logs", "@last"], cat, more, "logs of a running run"))
         figures.append(share(bench, [YURT, "show", "@last"], cat, more, "show of a running run"))

@@ -336,11 +336,9 @@ class Host(ABC):
         `timeout` limits the start, `silence` the wait for each further chunk. Iteration raises
         UnreachableError if either is exceeded or the connection is lost.
         """
-        import tempfile
-
         parcel = wire.pack(script, arguments, outlive=False, gnu=self.gnu())
         deadline = time.monotonic() + timeout
-        with self.session(deadline), tempfile.TemporaryFile() as err:
+        with self.session(deadline), _unnamed_file() as err:
             command = self.start(parcel, err)
             stream = Stream(self, parcel, command, err, start=deadline, silence=silence)
             try:
@@ -402,3 +400,13 @@ def refusal(name: str, what: str, errors: str) -> RefusedError:
     if "quota exceeded" in errors.lower():
         return RefusedError(f"{name}: {what}: your disk quota is exceeded", code="quota-full", hint=space)
     return RefusedError(f"{name}: {what}: {reason}", code="site-refused")
+
+
+def _unnamed_file() -> IO[bytes]:
+    """Return an empty file without a name. On Linux without tempfile, which takes long to import."""
+    with contextlib.suppress(OSError, AttributeError):
+        flags = os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC
+        return os.fdopen(os.open(os.environ.get("TMPDIR") or "/tmp", flags, 0o600), "w+b")
+    import tempfile
+
+    return tempfile.TemporaryFile()

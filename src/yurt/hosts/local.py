@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from functools import cache
 from pathlib import Path
@@ -26,6 +25,8 @@ class LocalHost(Host):
 @cache
 def _gnu(path: str) -> bool:
     """Return whether `mv` on this path is GNU's; on Linux by its name, to start no process."""
+    import shutil
+
     program = shutil.which("mv", path=path) or ""
     if sys.platform == "linux":
         return Path(program).resolve().name in ("mv", "gnumv", "coreutils")
