@@ -214,8 +214,20 @@ class Host(ABC):
                 self.note_response()
                 return Answer(0, framed.out, b"")
         parcel = self._parcel(script, arguments, first, fixed)
-        queue_prefetch.save(key, socket, (parcel.begin, parcel.end), self.argv(parcel.command), parcel.stdin + stdin)
+        queue_prefetch.save(
+            key,
+            (parcel.begin, parcel.end),
+            socket,
+            request=self.session_request(parcel.command),
+            argv=self.argv(parcel.command),
+            query=parcel.stdin + stdin,
+        )
         return None
+
+    def session_request(self, command: str) -> queue_prefetch.Request:
+        """Return what asks the master for a session with a command; without bytes, a program must do it."""
+        del command
+        return b"", []
 
     def socket(self) -> str:
         """Return the socket of the connection that prefetching requires; empty if the host has none."""
