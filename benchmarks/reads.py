@@ -92,7 +92,7 @@ def main() -> int:
         while "hello" not in bench.call([YURT, "logs", "@last"], more=more):
             time.sleep(0.5)
         folder = bench.call([*over, "ls -d /lustre/scratch/alice/yurt/projects/*/runs/*/ | head -n 1"]).strip()
-        cat = [*over, f"cat {folder}/logs/* {folder}/*.json"]
+        cat = [*over, f"cat {folder}out.log {folder}err.log"]
         figures.append(share(bench, [YURT, "logs", "@last"], cat, more, "logs of a running run"))
         figures.append(share(bench, [YURT, "show", "@last"], cat, more, "show of a running run"))
         empty(bench)
@@ -105,7 +105,9 @@ def main() -> int:
             empty(bench)
         more = homes(bench, "sweep")
         grid = f"seed=1..{TASKS}"
-        bench.call([YURT, *ps[2:], "run", "--time", "5m", "--grid", grid, "true"], folder=source, more=more)
+        bench.call(
+            [YURT, "--context", "alpha", "run", "--time", "5m", "--grid", grid, "true"], folder=source, more=more
+        )
         figures.append(share(bench, ps, [*over, "squeue"], more, f"ps, a sweep of {TASKS:,} tasks"))
         subprocess.run([*over[:-1], "-O", "exit", "alice@alpha"], capture_output=True, check=False)
     return table("ps, logs and show over ssh", figures, "x allowed")

@@ -114,12 +114,16 @@ def test_output_that_cannot_be_written() -> None:
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
         return done.stdout.strip(), done.stderr
 
-    for verb in ("completion bash", "context list", "context list --json"):
+    for verb in ("completion bash", "context list", "context list --json", "ps --cached --json", "ps --json"):
         assert outcome(f"{YURT} {verb} | true; echo ${{PIPESTATUS[0]}}") == ("141", ""), verb
     code, said = outcome(f"{YURT} completion bash > /dev/full; echo $?")
     assert code == "5" and said == "yurt: cannot write the output: No space left on device\n"
     code, said = outcome(f"{YURT} completion bash --json > /dev/full; echo $?")
     assert code == "5" and "Traceback" not in said
+    for more in ("ps --cached --json", "ps --json"):  # parsed without click
+        assert outcome(f"{YURT} {more} >&-; echo $?") == ("0", "")
+        code, said = outcome(f"env -u PYTHONUNBUFFERED {YURT} {more} > /dev/full; echo $?")
+        assert code == "5" and "Traceback" not in said
     for more in ("", "--json", "--help"):
         assert outcome(f"{YURT} context list {more} >&-; echo $?") == ("0", "")
         assert outcome(f"{YURT} context list {more} <&- >&- 2>&-; echo $?") == ("0", "")
