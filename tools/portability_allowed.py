@@ -48,6 +48,7 @@ ALLOWED = {
     ("homesync/quick.sh", "find of GNU"): "elsewhere, Unison always runs",
     ("homesync/sure.sh", "find -printf"): "elsewhere, contents are always compared: tests/homesync/test_doubts.py",
     ("homesync/survey.sh", "a program of Linux"): "timeout: without it, there is no limit",
+    ("hosts/base.py", "Linux constant"): "tests/hosts/test_unnamed_file.py runs its fall-back",
     ("hosts/clean.py", "Linux constant"): "elsewhere, pipes keep their size",
     ("hosts/tar.py", "find -printf"): TESTED,
     ("hosts/tar_copy.py", "find -printf"): "elsewhere, a function of not_gnu.sh; else a file is sent again",
