@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ def test_a_file_without_a_name(how: str, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("TMPDIR", str(tmp_path if how != "no such folder" else tmp_path / "none"))
     if how == "no O_TMPFILE":
         monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+        monkeypatch.setattr(tempfile, "_O_TMPFILE_WORKS", False, raising=False)
     with base._unnamed_file() as file:
         file.write(b"text")
         file.seek(0)
