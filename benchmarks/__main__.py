@@ -16,6 +16,7 @@ BENCHMARKS = (
     "sweep",
     "ps",
     "sweep_ps",
+    "reads",
     "cluster",
     "env",
     "env_place",

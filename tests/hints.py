@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator
 
 import click
 
-from yurt.cli import main
 from yurt.cli.app import every_command
+from yurt.cli.root import root
 
 TYPED = re.compile(r"`([^`]+)`")
 ONE_CONTEXT = (
@@ -32,7 +32,7 @@ ONE_CONTEXT = (
 @functools.cache
 def commands() -> dict[str, click.Command]:
     """Return every command by the words that call it, without `yurt`."""
-    return {words.removeprefix("yurt").strip(): command for words, command in every_command(main.root)}
+    return {words.removeprefix("yurt").strip(): command for words, command in every_command(root)}
 
 
 def wrong(text: str, contexts: Collection[str] | None = None) -> list[str]:

@@ -12,20 +12,37 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+TYPE_CHECKING = False  # importing typing takes longer than sending the query
+if TYPE_CHECKING:
+    from _socket import socket
+
 PIPE = 1 << 16
 """Maximum bytes of a query: it must fit into a pipe, because the reader may not have started."""
 
 _SET_PIPE_SIZE = 1031
+
+_HELLO = b"\0\0\0\x08\0\0\0\x01\0\0\0\x04"
+"""The first packet of an OpenSSH master; see yurt.hosts.mux."""
+
+_OPENED = b"\x80\0\0\x06"
+"""The type of the packet after it, behind its length, if the master opened the session."""
 
 _pending: list[_Query] = []
 """The query sent early, until its answer is read."""
 
 
 class _Query:
-    """A query in progress: its key, the markers around its answer, and its process."""
+    """A query in progress: its key, the markers around its answer, and its session or its process.
 
-    def __init__(self, key: bytes, frame: tuple[bytes, bytes], argv: list[str], query: bytes) -> None:
+    `request` asks a master for a session; if it is empty, `argv` is started.
+    """
+
+    def __init__(
+        self, key: bytes, frame: tuple[bytes, bytes], path: str, *, request: bytes, argv: list[str], query: bytes
+    ) -> None:
         self.key, self.frame = key, frame
+        self.pid, self._said = 0, b""
+        self.control: socket | None = None
         stdin, feed = os.pipe()
         self.out, out = os.pipe()
         try:
@@ -37,11 +54,63 @@ class _Query:
         null = os.open(os.devnull, os.O_WRONLY)
         actions = [(os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, out, 1), (os.POSIX_SPAWN_DUP2, null, 2)]
         try:
-            self.pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions, setpgroup=0)
+            if request:
+                self._open_session(path, request, (stdin, out, null))
+            else:
+                self.pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions, setpgroup=0)
             os.write(feed, query)
+        except OSError:
+            os.close(self.out)
+            raise
         finally:
             for each in (stdin, feed, out, null):
                 os.close(each)
+
+    def _open_session(self, path: str, request: bytes, streams: Sequence[int]) -> None:
+        """Ask the master for a session that has these streams, as yurt.hosts.mux does; that takes too long to import.
+
+        The query follows without waiting for the answer of the master: it is read-only.
+        """
+        import _socket
+
+        self.control = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        self.control.settimeout(1.0)
+        self.control.connect(path)
+        self.control.sendall(request)
+        for each in streams:
+            rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, each.to_bytes(4, sys.byteorder))
+            self.control.sendmsg([b"\0"], [rights])
+        self.control.setblocking(False)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for output. Return False if none came in time; OSError if the master does not open the session."""
+        import select
+
+        while True:
+            control = [] if self.control is None or self._is_open() else [self.control]
+            waiting: list[int | socket] = [self.out, *control]
+            readable = select.select(waiting, [], [], seconds)[0]
+            if not readable or self.out in readable:
+                return bool(readable)
+            assert self.control is not None
+            part = self.control.recv(1 << 12)
+            self._said += part
+            expected = _HELLO + self._said[len(_HELLO) : len(_HELLO) + 4] + _OPENED
+            if not part or self._said[: len(expected)] != expected[: len(self._said)]:
+                raise OSError
+
+    def _is_open(self) -> bool:
+        return len(self._said) >= len(_HELLO) + 4 + len(_OPENED)
+
+    def end(self, *, kill: bool) -> bool:
+        """Close it. Return whether it succeeded, as far as that is known: the answer has its own end marker."""
+        os.close(self.out)
+        if self.control is not None:
+            self.control.close()
+            return not kill
+        if kill:
+            os.kill(self.pid, 9)
+        return os.waitpid(self.pid, 0)[1] == 0
 
 
 def begin(arguments: Sequence[str]) -> None:
@@ -50,9 +119,12 @@ def begin(arguments: Sequence[str]) -> None:
         return
     try:
         with open(_file(), "rb") as file:
-            key, socket, frame, argv, query = marshal.load(file)
-        if os.path.exists(socket) and not os.path.exists(f"{socket}.silent"):
-            _pending.append(_Query(key, frame, argv, query))
+            key, path, frame, (request, variables), argv, query = marshal.load(file)
+        if os.path.exists(path) and not os.path.exists(f"{path}.silent"):
+            same = is_binary("ssh", os.environ.get("PATH", "")) and all(
+                os.environ.get(name) == value for name, value in variables
+            )
+            _pending.append(_Query(key, frame, path, request=request if same else b"", argv=argv, query=query))
     except (OSError, ValueError, EOFError, TypeError):
         return
 
@@ -68,31 +140,48 @@ def answer(
     if early is None:
         return None
     _pending.remove(early)
-    parts = []
+    parts, failed = [], True
     try:
-        while part := _read(early.out, slow, silent, on_slow):
+        while part := _read(early, slow, silent, on_slow):
             parts.append(part)
-    except BaseException:
-        os.kill(early.pid, 9)
-        os.waitpid(early.pid, 0)
+            if early.control is not None and part.endswith(b"\n") and early.frame[1] in part[-200:]:
+                break  # the answer is complete; the end of the session takes a little longer
+        failed = False
+    except TimeoutError:
         raise
+    except OSError:  # the master did not open the session
+        return None
     finally:
-        os.close(early.out)
-    _pid, status = os.waitpid(early.pid, 0)
-    return (early.frame, b"".join(parts)) if status == 0 else None
+        succeeded = early.end(kill=failed)
+    return (early.frame, b"".join(parts)) if succeeded else None
 
 
-def _read(descriptor: int, slow: float, silent: float, on_slow: Callable[[], None]) -> bytes:
-    import select
-
-    if not select.select([descriptor], [], [], min(slow, silent))[0]:
+def _read(early: _Query, slow: float, silent: float, on_slow: Callable[[], None]) -> bytes:
+    if not early.wait(min(slow, silent)):
         on_slow()
-        if not select.select([descriptor], [], [], max(0.0, silent - slow))[0]:
+        if not early.wait(max(0.0, silent - slow)):
             raise TimeoutError
-    return os.read(descriptor, 1 << 20)
+    return os.read(early.out, 1 << 20)
 
 
-def save(key: bytes, socket: str, frame: tuple[bytes, bytes], argv: Sequence[str], query: bytes) -> None:
+def is_binary(program: str, path: str) -> bool:
+    """Whether a program is not a script, which may do more than what it is named after."""
+    for folder in path.split(os.pathsep):
+        try:
+            with open(f"{folder or '.'}/{program}", "rb") as file:
+                return file.read(2) != b"#!"
+        except OSError:
+            continue
+    return False
+
+
+Request = tuple[bytes, list[tuple[str, str]]]
+"""What asks a master for a session, and the variables of the environment in it; without bytes, ssh is started."""
+
+
+def save(
+    key: bytes, frame: tuple[bytes, bytes], path: str, *, request: Request, argv: Sequence[str], query: bytes
+) -> None:
     """Save a query for the next yurt process."""
     file = _file()
     if len(query) >= PIPE or not os.path.isdir(os.path.dirname(file)):
@@ -101,7 +190,7 @@ def save(key: bytes, socket: str, frame: tuple[bytes, bytes], argv: Sequence[str
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as stream:
-            marshal.dump((key, socket, frame, list(argv), query), stream)
+            marshal.dump((key, path, frame, request, list(argv), query), stream)
         os.replace(temporary, file)
     except OSError:
         return

@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from tests.user import User
 from yurt.cli import app, main, progress
 from yurt.cli.app import every_command
+from yurt.cli.root import root
 from yurt.cli.terminal import safe
 from yurt.model.progress import Event
 from yurt.model.run import Run, Status
@@ -123,7 +124,7 @@ def bare(text: str) -> list[str]:
 
 
 def test_every_verb_is_known_here() -> None:
-    every = {path for path, command in every_command(main.root) if not isinstance(command, click.Group)}
+    every = {path for path, command in every_command(root) if not isinstance(command, click.Group)}
     assert every <= {*TABLES, *ELSEWHERE, *WITHOUT}, "add new verbs to the lists above"
 
 
@@ -157,7 +158,7 @@ def test_colours_without_them(user: User) -> None:
 
 def test_progress_is_lines() -> None:
     errors = Terminal(io.BytesIO(), "utf8", write_through=True)
-    with click.Context(main.root) as context, contextlib.redirect_stderr(errors):
+    with click.Context(root) as context, contextlib.redirect_stderr(errors):
         context.ensure_object(app.App).plain = True
         with progress.watching() as watch:
             watch(Event("one"))

@@ -14,12 +14,12 @@ import pexpect
 import pytest
 
 from tests.calls import YURT, Yurt
-from yurt.cli import main
 from yurt.cli.app import Group, Verb, every_command
+from yurt.cli.root import root
 from yurt.errors import CODES, UserError, YurtError
 
 
-@pytest.mark.parametrize(("words", "command"), [pytest.param(*pair, id=pair[0]) for pair in every_command(main.root)])
+@pytest.mark.parametrize(("words", "command"), [pytest.param(*pair, id=pair[0]) for pair in every_command(root)])
 def test_each_command_has_help_examples_and_the_global_options(words: str, command: click.Command) -> None:
     assert isinstance(command, Verb | Group)
     assert command.help and command.examples
@@ -30,7 +30,7 @@ def test_each_command_has_help_examples_and_the_global_options(words: str, comma
 
 
 def test_short_help_of_lazy_commands_is_the_first_line_of_their_help() -> None:
-    for words, command in every_command(main.root):
+    for words, command in every_command(root):
         if isinstance(command, Group):
             for name, (_where, line) in command.lazy.items():
                 below = command.get_command(click.Context(command), name)
@@ -114,12 +114,16 @@ def test_output_that_cannot_be_written() -> None:
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
         return done.stdout.strip(), done.stderr
 
-    for verb in ("completion bash", "context list", "context list --json"):
+    for verb in ("completion bash", "context list", "context list --json", "ps --cached --json", "ps --json"):
         assert outcome(f"{YURT} {verb} | true; echo ${{PIPESTATUS[0]}}") == ("141", ""), verb
     code, said = outcome(f"{YURT} completion bash > /dev/full; echo $?")
     assert code == "5" and said == "yurt: cannot write the output: No space left on device\n"
     code, said = outcome(f"{YURT} completion bash --json > /dev/full; echo $?")
     assert code == "5" and "Traceback" not in said
+    for more in ("ps --cached --json", "ps --json"):  # parsed without click
+        assert outcome(f"{YURT} {more} >&-; echo $?") == ("0", "")
+        code, said = outcome(f"env -u PYTHONUNBUFFERED {YURT} {more} > /dev/full; echo $?")
+        assert code == "5" and "Traceback" not in said
     for more in ("", "--json", "--help"):
         assert outcome(f"{YURT} context list {more} >&-; echo $?") == ("0", "")
         assert outcome(f"{YURT} context list {more} <&- >&- 2>&-; echo $?") == ("0", "")

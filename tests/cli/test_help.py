@@ -11,8 +11,9 @@ import pytest
 from tests.user import User, said
 from yurt.cli import main
 from yurt.cli.app import CONTEXT_HELP, ONLY_CONTEXT, RUN_HELP, Group, Verb, every_command
+from yurt.cli.root import root
 
-COMMANDS = dict(every_command(main.root))
+COMMANDS = dict(every_command(root))
 
 
 def page(path: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +32,21 @@ def bare() -> int:
 )
 def test_start_up_budget(valgrind: str, bare: int, words: list[str], times: float) -> None:
     ours = instructions([sys.executable, *words])
+    assert ours <= times * bare, f"{words} costs {ours / bare:.2f} times `python -c pass`"
+
+
+@pytest.mark.parametrize(
+    ("words", "times"),
+    [
+        pytest.param(["ps", "--cached"], 4.5, id="ps"),
+        pytest.param(["run", "--dry-run", "train.py"], 8.0, id="run"),
+    ],
+)
+def test_budget_of_frequent_verbs(valgrind: str, bare: int, words: list[str], times: float, tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    homes = {"YURT_DATA_HOME": str(tmp_path / "data"), "YURT_CONFIG_HOME": str(tmp_path / "config")}
+    with contextlib.chdir(tmp_path):
+        ours = instructions([sys.executable, YURT, *words], {**os.environ, **homes})
     assert ours <= times * bare, f"{words} costs {ours / bare:.2f} times `python -c pass`"
 
 

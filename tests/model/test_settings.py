@@ -103,7 +103,7 @@ def test_choices(row: Row) -> None:
 
 @of(OPTIONS)
 def test_an_option_is_on_the_command_line(row: Row) -> None:
-    (option,) = [each for each in run.params if row.flag in each.opts]
+    (option,) = [each for each in run.command.params if row.flag in each.opts]
     words = [word for word in row.cli.replace("/", " ").split() if word.startswith("-")]
     assert [*option.opts, *option.secondary_opts] == words
     assert option.name == ("no_snapshot" if row.option == "snapshot" else row.option)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.why.test_failed import RUN
 from yurt.backends.slurm import limits, states, waiting
-from yurt.cli.main import root
+from yurt.cli.root import root
 from yurt.model.hostlist import contains
 from yurt.model.live import Live, LiveGpus, LiveJob, LiveNodes, LivePartition, NodeTrouble, Queue, Reservation
 from yurt.model.run import Status

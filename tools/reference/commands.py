@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import click
 
-from yurt.cli import main
 from yurt.cli.app import every_command
+from yurt.cli.root import root
 
 WIDTH = 80
 
 
 def page() -> str:
-    found = dict(every_command(main.root))
+    found = dict(every_command(root))
     parts = ["# Commands\n\n" + _overview(found)]
     for words, command in found.items():
-        settings = main.root.context_settings
+        settings = root.context_settings
         context = click.Context(command, info_name=words, terminal_width=WIDTH, max_content_width=WIDTH, **settings)
         parts.append(f"## {words}\n\n```text\n{command.get_help(context)}\n```\n")
     return "\n".join(parts)

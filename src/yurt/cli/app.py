@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import click
 
-from yurt.errors import NotFoundError
+from yurt.cli.call import App, current, enable_gc, invoke, plain
+from yurt.cli.completers import context_names, run_names
+from yurt.cli.declare import CONTEXT_HELP, ONLY_CONTEXT, DeclaredVerb, Parameter, global_options
+from yurt.lean_imports import load_msgspec
 
-CONTEXT_HELP = "Use this context instead of the current one."
-ONLY_CONTEXT = "Only runs on this context."
+__all__ = [
+    "CONTEXT_HELP",
+    "ONLY_CONTEXT",
+    "RUN_HELP",
+    "App",
+    "Group",
+    "Verb",
+    "context_names",
+    "current",
+    "did_you_mean",
+    "enable_gc",
+    "every_command",
+    "plain",
+    "run_names",
+    "verb",
+]
 
 RUN_HELP = (
     "RUN is a run id (TIME-RANDOM), a unique prefix of either part, a name (of the newest run that has it), a job "
@@ -21,35 +36,6 @@ RUN_HELP = (
     "`@last-sweep` for the newest sweep, or SWEEP.NUMBER for one task of a sweep."
 )
 """Added to the help of every command with a parameter RUN; see yurt.lifecycle.select."""
-
-
-class App:
-    """The global options of one call, given before or after the verb, and the warnings so far."""
-
-    def __init__(self) -> None:  # not a dataclass: that would add a tenth to start-up
-        self.context = ""
-        self.json = False
-        self.quiet = False
-        self.plain = False
-        self.verbose = 0
-        self.warnings: list[str] = []
-
-
-def current() -> App:
-    """Return the App of the current call."""
-    return click.get_current_context().find_root().ensure_object(App)
-
-
-def plain() -> bool:
-    """Return whether output must consist of words: --plain or YURT_PLAIN."""
-    return click.get_current_context(silent=True) is not None and current().plain
-
-
-def enable_gc() -> None:
-    """Turn garbage collection on again, for verbs that run long; `yurt.__main__` turns it off."""
-    import gc
-
-    gc.enable()
 
 
 def _store(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -60,68 +46,9 @@ def _store(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     return callback
 
 
-def context_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the contexts that complete a word; none if contexts.yaml cannot be read."""
-    try:
-        from yurt.config import contexts
-
-        found = contexts.load(contexts.default_file())
-    except Exception:
-        return []
-    return [name for name in (*found.contexts, *sorted(found.invalid)) if name.startswith(incomplete)]
-
-
-def run_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the runs and sweeps that complete a word, newest first: their ids, the second part of their ids, or names.
-
-    After a sweep's id and a dot, return its tasks.
-    """
-    if incomplete.startswith("@"):
-        return [word for word in ("@last", "@last-sweep") if word.startswith(incomplete)]
-    try:
-        from yurt.sites.folders import store
-
-        first, dot, number = incomplete.partition(".")
-        index = store()
-        found = index.matching(first)
-        if dot:
-            (sweep,) = (entry for run in found if (entry := index.get(run)) is not None and entry.run.tasks)
-            return [f"{first}.{task}" for task in range(sweep.run.tasks) if str(task).startswith(number)]
-    except Exception:
-        return []
-    ids = [run if run.startswith(incomplete) else run.partition("-")[2] for run in found]
-    return ids + (index.names(incomplete) if incomplete else [])
-
-
-def global_options(context_help: str = CONTEXT_HELP) -> list[click.Parameter]:
-    """Return the options that are accepted both before and after the verb.
-
-    Without `context_help`, the help does not list --context: the command ignores it.
-    """
-
-    def option(*flags: str, name: str, **more: Any) -> click.Option:
-        return click.Option(flags, expose_value=False, callback=_store(name), **more)
-
-    return [
-        option(
-            "--context",
-            name="context",
-            metavar="NAME",
-            shell_complete=context_names,
-            help=context_help or CONTEXT_HELP,
-            hidden=not context_help,
-        ),
-        option("--json", name="json", is_flag=True, help="Print JSON instead of text."),
-        option(
-            "--plain",
-            name="plain",
-            is_flag=True,
-            envvar="YURT_PLAIN",
-            help="Print words instead of bars, colours and columns, for screen readers; also YURT_PLAIN=1.",
-        ),
-        option("-q", "--quiet", name="quiet", is_flag=True, help="Print no status messages."),
-        option("-v", "--verbose", name="verbose", count=True, help="Print more detail."),
-    ]
+def _global_options(context_help: str) -> list[click.Parameter]:
+    """Return click's options for `yurt.cli.declare.global_options`."""
+    return [each.for_click(expose_value=False, callback=_store(each.name)) for each in global_options(context_help)]
 
 
 class _WithExamples(click.Command):
@@ -159,28 +86,11 @@ class Verb(_WithExamples):
         super().__init__(*args, **more)
         self.examples = examples
         self.selects_runs = context_help == ONLY_CONTEXT
-        self.params = [*self.params, *global_options(context_help)]
+        self.params = [*self.params, *_global_options(context_help)]
 
     def invoke(self, ctx: click.Context) -> Any:
-        from yurt.model.progress import on_slow
-
-        if self.selects_runs and (name := current().context):
-            from yurt.config import contexts
-
-            with suppress(NotFoundError):  # runs stay in the index when their context is removed
-                contexts.site(name)
         now = ctx.find_root().ensure_object(App)
-        on_slow(lambda text: _say(now, text))
-        try:
-            return super().invoke(ctx)
-        finally:
-            on_slow(None)
-
-
-def _say(now: App, text: str) -> None:
-    """Print a line about a site that responds slowly."""
-    if not (now.json or now.quiet):
-        print(f"yurt: {text}", file=sys.stderr, flush=True)
+        return invoke(now, lambda: super(Verb, self).invoke(ctx), selects_runs=self.selects_runs)
 
 
 class Group(_WithExamples, click.Group):
@@ -202,7 +112,7 @@ class Group(_WithExamples, click.Group):
         self.other_names: dict[str, str] = {}
         """Words of mrunner, which the help does not list, and the command that each of them means."""
         self.examples = examples
-        self.params = [*self.params, *global_options(context_help)]
+        self.params = [*self.params, *_global_options(context_help)]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*self.commands, *self.lazy]
@@ -211,9 +121,10 @@ class Group(_WithExamples, click.Group):
         cmd_name = self.other_names.get(cmd_name, cmd_name)
         if cmd_name not in self.lazy:
             return super().get_command(ctx, cmd_name)
+        load_msgspec()
         module, _, attribute = self.lazy[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
-        return command
+        found: click.Command | DeclaredVerb = getattr(import_module(module), attribute)
+        return found.command if isinstance(found, DeclaredVerb) else found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         loaded = [(name, command.get_short_help_str(80)) for name, command in self.commands.items()]
@@ -259,6 +170,8 @@ def verb(
     """Return a decorator that makes a function a verb, in a group if one is given; `also` are other names of it."""
 
     def decorate(function: Callable[..., Any]) -> Verb:
+        parameters = function.__dict__.get("__click_params__", [])
+        parameters[:] = [each.for_click() if isinstance(each, Parameter) else each for each in parameters]
         made: Verb = click.command(cls=cls, examples=examples, **more)(function)
         if isinstance(group, Group):
             group.add_command(made)

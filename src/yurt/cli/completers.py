@@ -1,16 +1,48 @@
-"""Words that complete a value on the command line: files, partitions, columns of a sweep. Nothing is queried."""
+"""Words that complete a value on the command line: contexts, runs, files and more. Nothing is queried."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 if TYPE_CHECKING:
+    import click
     from click.shell_completion import CompletionItem
 
 COLUMNS = ("task", "state", "took", "exit")
 """Columns that the table of every sweep has."""
+
+
+def context_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the contexts that complete a word; none if contexts.yaml cannot be read."""
+    try:
+        from yurt.config import contexts
+
+        found = contexts.load(contexts.default_file())
+    except Exception:
+        return []
+    return [name for name in (*found.contexts, *sorted(found.invalid)) if name.startswith(incomplete)]
+
+
+def run_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the runs and sweeps that complete a word, newest first: their ids, the second part of their ids, or names.
+
+    After a sweep's id and a dot, return its tasks.
+    """
+    if incomplete.startswith("@"):
+        return [word for word in ("@last", "@last-sweep") if word.startswith(incomplete)]
+    try:
+        from yurt.sites.folders import store
+
+        first, dot, number = incomplete.partition(".")
+        index = store()
+        found = index.matching(first)
+        if dot:
+            (sweep,) = (entry for run in found if (entry := index.get(run)) is not None and entry.run.tasks)
+            return [f"{first}.{task}" for task in range(sweep.run.tasks) if str(task).startswith(number)]
+    except Exception:
+        return []
+    ids = [run if run.startswith(incomplete) else run.partition("-")[2] for run in found]
+    return ids + (index.names(incomplete) if incomplete else [])
 
 
 def files(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -29,7 +61,7 @@ def folders(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -
 
 def partitions(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the partitions of the context, by its recorded facts; none if it was never probed."""
-    from yurt.cli.app import App
+    from yurt.cli.call import App
 
     try:
         from yurt.config import contexts, facts

@@ -27,7 +27,7 @@ def completion(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from yurt.cli.main import root
+    from yurt.cli.root import root
 
     found = get_completion_class(shell)
     assert found is not None

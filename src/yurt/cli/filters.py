@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import click
+from yurt.cli.declare import option
 
-FILTER = click.option(
+FILTER = option(
     "--filter",
     "filters",
     multiple=True,

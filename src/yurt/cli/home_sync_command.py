@@ -39,8 +39,8 @@ def _batch() -> int:
     import click
 
     from yurt.cli.home_sync import print_outcomes
-    from yurt.cli.main import root
     from yurt.cli.progress import watching
+    from yurt.cli.root import root
     from yurt.verbs import home_sync_command as verbs
 
     with click.Context(root, info_name="home_sync"), watching() as watch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from yurt.cli import app, render
+from yurt.cli import call, render
 
 
 class Drawn(Protocol):
@@ -38,7 +38,7 @@ def listing(
     line of words.
     Does not use rich, which takes a second for ten thousand lines.
     """
-    if app.plain():
+    if call.plain():
         for row, note in zip(rows, notes or [""] * len(rows), strict=True):
             words = [cell if isinstance(cell, str) else cell.draw(cell.widest, paint=False).rstrip() for cell in row]
             render.record([*columns, "note"], [*words, note])

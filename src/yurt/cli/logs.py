@@ -6,13 +6,12 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-import click
-
-from yurt.cli import app, render
-from yurt.cli.app import run_names, verb
+from yurt.cli import call, render
+from yurt.cli.completers import run_names
+from yurt.cli.declare import argument, option, verb
 from yurt.cli.filters import FILTER
-from yurt.cli.option_types import Number
 from yurt.cli.terminal import RESET, TerminalFilter
+from yurt.cli.values import Number
 
 if TYPE_CHECKING:
     from yurt.model.files import Stream
@@ -29,11 +28,11 @@ EXAMPLES = [
 
 
 @verb(examples=EXAMPLES, context_help="")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
-@click.option("-f", "--follow", is_flag=True, help="Print new output until the runs have finished.")
-@click.option("--tail", "lines", metavar="N", type=Number(1), help="Start with the last N lines.")
-@click.option("--out", "only_out", is_flag=True, help="Show only standard output.")
-@click.option("--err", "only_err", is_flag=True, help="Show only standard error.")
+@argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
+@option("-f", "--follow", is_flag=True, help="Print new output until the runs have finished.")
+@option("--tail", "lines", metavar="N", type=Number(1), help="Start with the last N lines.")
+@option("--out", "only_out", is_flag=True, help="Show only standard output.")
+@option("--err", "only_err", is_flag=True, help="Show only standard error.")
 @FILTER
 def logs(runs: tuple[str, ...], follow: bool, lines: int | None, filters: tuple[str, ...], **only: bool) -> None:
     """Show the output of runs.
@@ -51,7 +50,7 @@ def logs(runs: tuple[str, ...], follow: bool, lines: int | None, filters: tuple[
     one = only["only_out"] != only["only_err"]
     printer = Printer({"out" if only["only_out"] else "err"} if one else {"out", "err"})
     if follow:
-        app.enable_gc()
+        call.enable_gc()
     with printer:
         verbs.logs(runs, printer, filters=filters, follow=follow, lines=lines)
 
@@ -65,7 +64,7 @@ class Printer:
 
     def __init__(self, wanted: Collection[str] = ("out", "err")) -> None:
         self.wanted = wanted
-        self.quiet = app.current().quiet if click.get_current_context(silent=True) else True
+        self.quiet = call.current().quiet if call.active() else True
         self.made: dict[str, _Sink] = {}
         self.last: _Sink | None = None
         self.printed: set[str] = set()
@@ -124,8 +123,7 @@ class _Sink:
     """
 
     def __init__(self, run: str, wanted: Collection[str], label: str = "") -> None:
-        context = click.get_current_context(silent=True)
-        self.json = context is not None and app.current().json
+        self.json = call.active() and call.current().json
         self.run, self.wanted, self.label = run, wanted, label.encode()
         self.held = {"out": b"", "err": b""}
         self.filters = {} if self.json else _filters()
@@ -199,4 +197,4 @@ class _Sink:
 def _filters() -> dict[str, TerminalFilter]:
     """Return a filter for each stream that is printed to a terminal."""
     streams = {"out": sys.stdout, "err": sys.stderr}
-    return {which: TerminalFilter(plain=app.plain()) for which, target in streams.items() if target.isatty()}
+    return {which: TerminalFilter(plain=call.plain()) for which, target in streams.items() if target.isatty()}

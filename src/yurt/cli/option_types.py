@@ -5,9 +5,11 @@ They replace IntRange and FloatRange of click, which print `[x>=1]` in help and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from yurt.cli import values
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[float]
@@ -25,11 +27,8 @@ class Number(_ParamType):
         self.whole = whole
 
     def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            number = int(value) if self.whole else float(value)
-        except ValueError:
-            number = None
-        if number is None or (self.least is not None and not number >= self.least):  # nan fails every comparison
+        number = values.Number(self.least, whole=self.whole).read(value)
+        if number is None:
             kind = "an integer" if self.whole else "a number"
             bound = "" if self.least is None else f" of at least {self.least}"
             self.fail(f"must be {kind}{bound}, not '{value}'", param, ctx)
@@ -65,6 +64,13 @@ class Duration(_ParamType):
             text = f"{option} {problem}" if problem.startswith("must") else f"{option}: {problem}"
             raise UserError(text, code="usage", hint=f"for example: `{option} {self.example}`")
         return seconds
+
+
+def for_click(kind: values.Number | values.Choice | values.Duration) -> click.ParamType[Any]:
+    """Return click's type for a kind of value."""
+    if isinstance(kind, values.Number):
+        return Number(kind.least, whole=kind.whole)
+    return click.Choice(kind.words) if isinstance(kind, values.Choice) else Duration(kind.example)
 
 
 def param_name(param: click.Parameter) -> str:

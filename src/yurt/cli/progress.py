@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from yurt.cli import app, render
+from yurt.cli import call, render
 from yurt.model.progress import Event, Rate, Watch, unwatched
 
 EVERY = 2.0
@@ -17,7 +17,7 @@ EVERY = 2.0
 @contextmanager
 def watching(*, asks: bool = False) -> Iterator[Watch]:
     """Yield a progress callback. With `asks` it prints lines: a bar would overwrite the prompts of the operation."""
-    now = app.current()
+    now = call.current()
     if asks and not (now.json or now.quiet):
         yield lambda event: print(render.plain(event.text), file=sys.stderr, flush=True)
         return

@@ -8,13 +8,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from yurt.cli import app, render
-from yurt.cli.app import verb
+from yurt.cli import call, render
+from yurt.cli.declare import ONLY_CONTEXT, option, verb
 from yurt.cli.listing import Drawn, listing
-from yurt.cli.option_types import Number
 from yurt.cli.tally_bar import STYLES, TallyBar
+from yurt.cli.values import Number
 
 if TYPE_CHECKING:
     from yurt.model.usage import Usage
@@ -29,11 +27,11 @@ EXAMPLES = [
 ]
 
 
-@verb(examples=EXAMPLES, context_help=app.ONLY_CONTEXT)
-@click.option("--cached", is_flag=True, help="Show cached states without querying the sites.")
-@click.option("--wide", is_flag=True, help="Show all columns without truncation.")
-@click.option("--watch", is_flag=True, help="Refresh the list until you press Ctrl-C.")
-@click.option(
+@verb(examples=EXAMPLES, context_help=ONLY_CONTEXT)
+@option("--cached", is_flag=True, help="Show cached states without querying the sites.")
+@option("--wide", is_flag=True, help="Show all columns without truncation.")
+@option("--watch", is_flag=True, help="Refresh the list until you press Ctrl-C.")
+@option(
     "--filter",
     "filters",
     multiple=True,
@@ -41,8 +39,8 @@ EXAMPLES = [
     help="Show only runs whose state, context, name, project, tag or parameter KEY equals VALUE, and sweeps with such "
     "a task; repeatable.",
 )
-@click.option("-n", "--limit", metavar="N", type=Number(1), default=50, show_default=True, help="Show at most N runs.")
-@click.option("--all", "everything", is_flag=True, help="Show all runs.")
+@option("-n", "--limit", metavar="N", type=Number(1), default=50, show_default=True, help="Show at most N runs.")
+@option("--all", "everything", is_flag=True, help="Show all runs.")
 def ps(**options: Any) -> None:
     """List runs, newest first.
 
@@ -57,7 +55,7 @@ def ps(**options: Any) -> None:
     wanted = {
         "limit": None if options["everything"] else options["limit"],
         "filters": options["filters"],
-        "context": app.current().context,
+        "context": call.current().context,
     }
     if options["watch"]:
         _watch(verbs.watch(**wanted), wide=options["wide"])
@@ -79,8 +77,8 @@ def _watch(results: Iterator[Result[list[RunRow]]], *, wide: bool) -> None:
     """
     from yurt.verbs.ps import changes
 
-    app.enable_gc()
-    now = app.current()
+    call.enable_gc()
+    now = call.current()
     in_place = render.visual() and os.environ.get("TERM") not in render.NO_CONTROL and not now.json
     shown: list[RunRow] | None = None
     for found in results:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from yurt.cli import app
+from yurt.cli import call
 from yurt.errors import YurtError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def show(kind: str, data: Any, print_text: Callable[[], None], *, requested: boo
 
     With --quiet, text is printed only if it is `requested`: the output of `ps`, not a message that a run is submitted.
     """
-    now = app.current()
+    now = call.current()
     if now.json:
         _print_json({"yurt": ENVELOPE, "kind": kind, "data": data, "warnings": now.warnings})
         return
@@ -43,7 +43,7 @@ def show(kind: str, data: Any, print_text: Callable[[], None], *, requested: boo
 
 def result(found: Result[Any], print_text: Callable[[], None], *, requested: bool = False) -> int:
     """Print the result of a verb and return its exit code."""
-    app.current().warnings += found.warnings
+    call.current().warnings += found.warnings
     show(found.kind, found.data, print_text, requested=requested)
     return found.exit_code
 
@@ -131,7 +131,7 @@ def table(
 
     With --plain, each row is a line of words.
     """
-    if app.plain():
+    if call.plain():
         for row in rows:
             record(columns, row)
         return
@@ -155,7 +155,7 @@ def record(columns: Sequence[str], row: Sequence[str]) -> None:
 
 def labelled(label: str, text: str, room: int) -> str:
     """Return a line with a label, `room` columns wide, and a text; with --plain, a colon is between them."""
-    return f"{label.strip(': ')}: {text}" if label and app.plain() else f"{label:{room}}{text}"
+    return f"{label.strip(': ')}: {text}" if label and call.plain() else f"{label:{room}}{text}"
 
 
 def fact(label: str, text: str, room: int) -> None:
@@ -172,19 +172,21 @@ def fact(label: str, text: str, room: int) -> None:
 
 def visual() -> bool:
     """Return whether stdout is a terminal whose user sees it: it gets bars, and tables that fit its width."""
-    return sys.stdout.isatty() and not app.plain()
+    return sys.stdout.isatty() and not call.plain()
 
 
 def redraws() -> bool:
     """Return whether a line on stderr can be drawn again and again: it is a terminal with cursor moves."""
-    return sys.stderr.isatty() and not app.plain() and os.environ.get("TERM") not in NO_CONTROL
+    return sys.stderr.isatty() and not call.plain() and os.environ.get("TERM") not in NO_CONTROL
 
 
 def terminal_columns() -> int:
     """Return the width of the terminal on stdout; a large number if stdout is a pipe, and with --plain."""
+    if not visual():
+        return 10_000
     import shutil
 
-    return shutil.get_terminal_size().columns if visual() else 10_000
+    return shutil.get_terminal_size().columns
 
 
 def colours() -> bool:
@@ -243,7 +245,7 @@ def verbatim(content: bytes) -> None:
     if sys.stdout.isatty():
         from yurt.cli.terminal import safe
 
-        content = safe(content, plain=app.plain())
+        content = safe(content, plain=call.plain())
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
 

@@ -6,13 +6,12 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from yurt.cli import app, completers, render, run_race, run_request
-from yurt.cli.app import run_names, verb
-from yurt.cli.option_types import Number
+from yurt.cli import call, completers, render, run_race, run_request
+from yurt.cli.completers import run_names
+from yurt.cli.declare import argument, option, verb
 from yurt.cli.progress import watching
 from yurt.cli.settings import options as setting_options
+from yurt.cli.values import Choice, Number
 from yurt.model import settings
 from yurt.model.settings_storage import OUTPUT
 
@@ -34,111 +33,92 @@ EXAMPLES = [
 ]
 
 
-class Run(app.Verb):
-    """The command `run`: an unknown option after a swallowed script is an argument of the script."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = [*args]  # click empties the list
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption:
-            from yurt.cli import run_mistakes
-
-            run_mistakes.check_unparsed(given, self)
-            raise
-
-
-@verb(
-    cls=Run,
-    examples=EXAMPLES,
-    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
-)
-@click.argument(
+@verb(examples=EXAMPLES, command_class="yurt.cli.run_command:Run", interspersed=False)
+@argument(
     "words",
     nargs=-1,
     metavar="[SCRIPT|COMMAND]... [-- PARAMS...]",
-    type=click.UNPROCESSED,
     shell_complete=completers.files,
 )
 @setting_options(settings.LABELS, settings.RESOURCES, settings.ENVIRONMENT)
-@click.option(
+@option(
     "--param",
     "params",
     multiple=True,
     metavar="KEY=VALUE",
     help="Pass --KEY VALUE to the script, or KEY=VALUE with Hydra; repeatable.",
 )
-@click.option(
+@option(
     "--grid",
     multiple=True,
     metavar="KEY=V1,V2",
     help="Sweep over all combinations of values; a value can be a range (1..3) or a file (@FILE).",
 )
-@click.option(
+@option(
     "--zip",
     "zipped",
     multiple=True,
     metavar="KEY=V1,V2",
     help="Sweep over values in lockstep: the first of each key, then the second, and so on.",
 )
-@click.option(
+@option(
     "--config",
     "config",
     metavar="FILE",
     shell_complete=completers.files,
     help="Read parameters from FILE, such as neptune.yaml or yurt.yaml.",
 )
-@click.option(
+@option(
     "--spec",
     metavar="FILE.py",
     shell_complete=completers.files,
     help="Read experiments from an mrunner-style Python file.",
 )
-@click.option(
+@option(
     "--base_image",
     metavar="IMAGE",
     help="Docker image, as in mrunner. Not used yet: use --container for an image on the site.",
 )
-@click.option(
+@option(
     "--style",
     metavar="STYLE",
-    type=click.Choice(["options", "hydra"]),
+    type=Choice(["options", "hydra"]),
     help="How the script gets parameters: options (--KEY VALUE) or hydra (KEY=VALUE); detected by default.",
 )
-@click.option("--shuffle", is_flag=True, help="Shuffle the sweep.")
-@click.option("--seed", metavar="N", type=Number(), help="Random seed for --shuffle.")
-@click.option("--limit", metavar="N", type=Number(1), help="Run only the first N parameter sets.")
+@option("--shuffle", is_flag=True, help="Shuffle the sweep.")
+@option("--seed", metavar="N", type=Number(), help="Random seed for --shuffle.")
+@option("--limit", metavar="N", type=Number(1), help="Run only the first N parameter sets.")
 @setting_options(settings.SWEEP, settings.FILES)
-@click.option(
+@option(
     "--largest-file",
     metavar="MB",
     type=Number(1),
     help="Maximum size of a single file in the snapshot, in MB (default: 50).",
 )
 @setting_options(settings.CODE, OUTPUT)
-@click.option(
+@option(
     "--stage",
     multiple=True,
     metavar="NAME=PLACE",
     help="Copy or unpack PLACE, such as project:cifar, to $YURT_STAGE/NAME on the disk of the node; repeatable.",
 )
-@click.option(
+@option(
     "--stage-out",
     multiple=True,
     metavar="NAME[=PLACE]",
     help="Copy $YURT_STAGE/NAME back after the end, to the outputs of the run or to PLACE/RUN; repeatable.",
 )
-@click.option("--copy", is_flag=True, help="Copy the code into the run folder instead of linking it.")
-@click.option("--hold", is_flag=True, help="Submit the job on hold; release it with `yurt release RUN`.")
+@option("--copy", is_flag=True, help="Copy the code into the run folder instead of linking it.")
+@option("--hold", is_flag=True, help="Submit the job on hold; release it with `yurt release RUN`.")
 @setting_options(settings.HOMES)
-@click.option(
+@option(
     "--after",
     multiple=True,
     metavar="RUN",
     shell_complete=run_names,
     help="Start after RUN has completed successfully; repeatable.",
 )
-@click.option(
+@option(
     "--after-any",
     multiple=True,
     metavar="RUN",
@@ -146,27 +126,27 @@ class Run(app.Verb):
     help="Start after RUN has finished in any state; repeatable.",
 )
 @setting_options(settings.RESTARTS)
-@click.option(
+@option(
     "--race",
     "race",
     multiple=True,
     metavar="CONTEXT,CONTEXT",
     help="Submit it to several contexts; it runs where it starts first. CONTEXT:partition=NAME changes a resource.",
 )
-@click.option(
+@option(
     "--race-mode",
-    type=click.Choice(["arbiter", "grant"]),
+    type=Choice(["arbiter", "grant"]),
     help="How jobs of a race find out who was first: arbiter asks a cluster by ssh, grant waits for a yurt command.",
 )
-@click.option("--notify", is_flag=True, help="Show a desktop notification when the run has finished.")
-@click.option(
+@option("--notify", is_flag=True, help="Show a desktop notification when the run has finished.")
+@option(
     "--notify-with",
     metavar="COMMAND",
     help="Run COMMAND locally when the run has finished; YURT_RUN_ID and YURT_STATE are set.",
 )
-@click.option("--follow", "-f", is_flag=True, help="Follow the output until the run has finished.")
-@click.option("--wait", is_flag=True, help="Wait until the run has finished.")
-@click.option("--dry-run", is_flag=True, help="Show the plan without submitting; with -v, also the whole job script.")
+@option("--follow", "-f", is_flag=True, help="Follow the output until the run has finished.")
+@option("--wait", is_flag=True, help="Wait until the run has finished.")
+@option("--dry-run", is_flag=True, help="Show the plan without submitting; with -v, also the whole job script.")
 def run(**options: Any) -> int:
     """Run a script or a command on a context.
 
@@ -182,11 +162,11 @@ def run(**options: Any) -> int:
     from yurt.cli.send import after_sync, on_interrupt, submitted_line, wait_or_follow
     from yurt.verbs import run as verbs
 
-    request = run_request.request(options)
+    request = run_request.request(options, run.parameters)
     after = {"after": options["after"], "after_any": options["after_any"]}
-    where = {"context": app.current().context, **after}
+    where = {"context": call.current().context, **after}
     candidates = run_race.read(options, request)
-    if not candidates and (app.current().context or os.environ.get("YURT_CONTEXT")) == "best":
+    if not candidates and (call.current().context or os.environ.get("YURT_CONTEXT")) == "best":
         request, where["context"] = _best(request)
     if options["dry_run"]:
         from yurt.cli.run_plan import print_plan
@@ -203,10 +183,10 @@ def run(**options: Any) -> int:
             done = verbs.run(request, **where, **how)
     following = options["follow"] or _follows(done.data)
     staying = following or options["wait"]
-    if staying and app.current().json:
-        app.current().warnings += done.warnings
+    if staying and call.current().json:
+        call.current().warnings += done.warnings
     else:
-        only_id = app.current().quiet and not following
+        only_id = call.current().quiet and not following
         line = done.data.run.id if only_id else after_sync(done.data) if sending.held else submitted_line(done.data)
         render.result(done, lambda: print(line), requested=only_id)
     return wait_or_follow([done.data], follow=following, kind="run") if staying else 0
@@ -216,7 +196,7 @@ def _best(request: Request) -> tuple[Request, str]:
     """Return the request for the context where it starts first, and that context, and say which it is."""
     from yurt.verbs import where
 
-    now = app.current()
+    now = call.current()
     if not where.is_best(now.context):
         return request, now.context
     with watching() as watch:

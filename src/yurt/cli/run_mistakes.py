@@ -8,9 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import click
-
-from yurt.cli.option_types import param_name
+from yurt.cli.declare import Parameter
 from yurt.errors import UserError
 
 SCRIPTS = (".py", ".sh", ".sbatch", ".slurm")
@@ -24,34 +22,34 @@ EXAMPLES = {"cpus": "4", "gpus": "1", "mem": "8G", "time": "2h", "nodes": "2", "
 """Options whose value is never a file, each with a valid value."""
 
 
-def check(words: Sequence[str], options: Mapping[str, Any], command: click.Command) -> list[str]:
+def check(words: Sequence[str], options: Mapping[str, Any], parameters: Sequence[Parameter]) -> list[str]:
     """Return warnings about the words of a command. UserError for a mistake that cannot be a valid run."""
-    _check_swallowed(words, options, command)
-    return [*_spaces_in_grid(words, options), *_misplaced(words, command)]
+    _check_swallowed(words, options, parameters)
+    return [*_spaces_in_grid(words, options), *_misplaced(words, parameters)]
 
 
-def _check_swallowed(words: Sequence[str], options: Mapping[str, Any], command: click.Command) -> None:
+def _check_swallowed(words: Sequence[str], options: Mapping[str, Any], parameters: Sequence[Parameter]) -> None:
     """Raise UserError if an option took the script as its value."""
     if options["spec"] and not words:  # the spec file may name the script
         return
-    for parameter in command.params:
-        value = options.get(parameter.name or "")
+    for parameter in parameters:
+        value = options.get(parameter.name)
         if not isinstance(value, str) or not value.endswith(SCRIPTS) or not _is_file(value):
             continue
         if not words or parameter.name in EXAMPLES:  # --note train.py is valid
             raise _swallowed(parameter, value, "" if words else "no script or command given: ")
 
 
-def check_unparsed(given: Sequence[str], command: click.Command) -> None:
+def check_unparsed(given: Sequence[str], parameters: Sequence[Parameter]) -> None:
     """Raise UserError if an option took the script as its value, in a command line that click cannot parse."""
     for flag, value in pairwise(given):
-        parameter = next((each for each in command.params if flag in each.opts), None)
+        parameter = next((each for each in parameters if flag in each.opts), None)
         if parameter is not None and parameter.name in EXAMPLES and value.endswith(SCRIPTS) and _is_file(value):
             raise _swallowed(parameter, value)
 
 
-def _swallowed(parameter: click.Parameter, value: str, start: str = "") -> UserError:
-    flag, example = param_name(parameter), EXAMPLES.get(parameter.name or "", "VALUE")
+def _swallowed(parameter: Parameter, value: str, start: str = "") -> UserError:
+    flag, example = parameter.flag, EXAMPLES.get(parameter.name, "VALUE")
     return UserError(
         f"{start}{flag} took the script '{value}' as its value",
         code="usage",
@@ -93,11 +91,11 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _misplaced(words: Sequence[str], command: click.Command) -> list[str]:
+def _misplaced(words: Sequence[str], parameters: Sequence[Parameter]) -> list[str]:
     """Return a warning for each option of yurt after the script, unless the script itself contains its name."""
     start = _end_of_script(words)
     text = _text(words[start - 1]) if start else ""
-    own = {flag for each in command.params for flag in each.opts if flag.startswith("--")} - EVERYONES
+    own = {flag for each in parameters for flag in each.opts if flag.startswith("--")} - EVERYONES
     found = dict.fromkeys(
         flag
         for at, word in enumerate(words)

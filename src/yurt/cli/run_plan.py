@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from yurt.cli import app, render
+from yurt.cli import call, render
 
 if TYPE_CHECKING:
     from yurt.verbs.run import PlanView
@@ -58,11 +58,11 @@ def print_plan(view: PlanView) -> None:
         print(f"# {each.key}: {render.plain(render.value(each.value))} ({render.plain(each.source)})")
     print(f"# {render.plain(view.submitted_as)}")
     script, data = view.script, view.data
-    if not app.current().verbose:
+    if not call.current().verbose:
         script, data = _own_lines(script), _own_data(data)
     parts = f"\n# --- job.sh\n\n{script}\n# --- data\n\n{data}\n"
     render.verbatim(parts.encode(errors="backslashreplace"))
-    if not app.current().verbose:
+    if not call.current().verbose:
         print(f"# job.sh has {len(view.script.splitlines())} lines; see all of it with `yurt -v run --dry-run …`")
 
 

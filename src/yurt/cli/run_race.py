@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from yurt.cli import app
+from yurt.cli import call
 from yurt.errors import UserError
 from yurt.model import settings
 
@@ -24,7 +24,7 @@ def read(options: dict[str, Any], request: Request) -> list[tuple[str, Request]]
         if options["race_mode"]:
             raise UserError("--race-mode needs --race", code="usage", hint="for example: `--race alpha,beta`")
         return []
-    if app.current().context:
+    if call.current().context:
         raise UserError("--race and --context cannot be combined", code="usage", hint="name all contexts with `--race`")
     if options["dry_run"]:
         raise UserError(

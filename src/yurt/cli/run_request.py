@@ -6,19 +6,18 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from yurt.cli import app
+from yurt.cli import call
 from yurt.errors import UserError
 from yurt.model import settings
 from yurt.model.sizes import MB
 
 if TYPE_CHECKING:
+    from yurt.cli.declare import Parameter
     from yurt.lifecycle.plan.request import Request
     from yurt.lifecycle.plan.sweep import Flags, SweepPlan
 
 
-def request(options: dict[str, Any]) -> Request:
+def request(options: dict[str, Any], parameters: Sequence[Parameter]) -> Request:
     """Return the request. UserError for values that are not valid; other mistakes are warnings."""
     from yurt.cli import run_mistakes
     from yurt.lifecycle.plan import options as run_options
@@ -26,12 +25,12 @@ def request(options: dict[str, Any]) -> Request:
     from yurt.lifecycle.plan.request import Request
 
     words, arguments = _split(options["words"])
-    app.current().warnings += run_mistakes.check(words, options, click.get_current_context().command)
+    call.current().warnings += run_mistakes.check(words, options, parameters)
     if words and not options["spec"]:
         _check_spec(words[0])
     if options["base_image"]:
         image = options["base_image"]
-        app.current().warnings.append(
+        call.current().warnings.append(
             f"--base_image {image} is not used: yurt does not build images; use --container with an image on the site"
         )
     flags = run_options.flags({**options, **mappings(options)})
@@ -138,9 +137,9 @@ def _sets(options: dict[str, Any], arguments: Sequence[str]) -> SweepPlan | None
             note=options["note"],
         )
     )
-    app.current().warnings += found.warnings
+    call.current().warnings += found.warnings
     if found.seed is not None and options["seed"] is None:
-        app.current().warnings.append(f"the sweep is shuffled; use --seed {found.seed} to repeat this order")
+        call.current().warnings.append(f"the sweep is shuffled; use --seed {found.seed} to repeat this order")
     return found
 
 
@@ -152,7 +151,7 @@ def _read(flags: Flags) -> SweepPlan:
     try:
         return sweep.read(flags)
     except SpecError as error:
-        now = app.current()
+        now = call.current()
         if error.traceback and now.verbose and not now.json:
             print(error.traceback, end="", file=sys.stderr)
         elif error.traceback and not error.hint:

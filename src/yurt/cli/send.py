@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from yurt.cli import app, render
+from yurt.cli import call, render
 
 if TYPE_CHECKING:
     from yurt.store import Entry
@@ -29,7 +29,7 @@ class Sending:
     def on_held(self, entry: Entry) -> None:
         """Say that a run is submitted before the sync that it waits for, which may take long."""
         self.held[entry.run.id] = entry.run.context
-        now = app.current()
+        now = call.current()
         if not (now.json or now.quiet):
             print(self._line(entry), flush=True)
 
@@ -56,14 +56,14 @@ def wait_or_follow(entries: Sequence[Entry], *, follow: bool, kind: str) -> int:
     """Wait until runs have finished, with `follow` show their output, and return the exit code."""
     from yurt.cli.wait import wait_for
 
-    now = app.current()
+    now = call.current()
     if not now.json:  # they are printed; the envelope has them at the end
         now.warnings.clear()
     if follow and not now.json:
         from yurt.cli.logs import Printer
         from yurt.verbs.logs import follow_started
 
-        app.enable_gc()
+        call.enable_gc()
         with Printer() as printer:
             follow_started([entry.run for entry in entries], printer)
     return wait_for([entry.run.id for entry in entries], kind=kind)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import click
-
-from yurt.cli import completers
-from yurt.cli.option_types import Number
+from yurt.cli import completers, declare
+from yurt.cli.values import Number
 from yurt.model.settings_row import Row
 
 COMPLETERS: dict[str, Callable[..., Any]] = {
@@ -36,7 +34,7 @@ def _option(row: Row) -> Callable[[_Decorated], _Decorated]:
     words = row.cli.split()
     flags = [word for word in words if word.startswith("-")]
     if row.form == "flag":
-        return click.option(*flags, is_flag=True, default=None if row.key else False, help=row.help)
+        return declare.option(*flags, is_flag=True, default=None if row.key else False, help=row.help)
     more: dict[str, Any] = {}
     if row.form in ("list", "mapping", "options"):
         more["multiple"] = True
@@ -47,4 +45,4 @@ def _option(row: Row) -> Callable[[_Decorated], _Decorated]:
     complete = COMPLETERS.get(row.option)
     if complete is not None:
         more["shell_complete"] = complete
-    return click.option(*flags, row.option, metavar=words[-1], help=row.help, **more)
+    return declare.option(*flags, row.option, metavar=words[-1], help=row.help, **more)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from yurt.cli import app, completers, render
-from yurt.cli.app import run_names, verb
+from yurt.cli import call, completers, render
+from yurt.cli.completers import run_names
+from yurt.cli.declare import argument, option, verb
 from yurt.cli.filters import FILTER
-from yurt.cli.option_types import Number
 from yurt.cli.run_facts import head, print_facts, print_parts, settings, took
+from yurt.cli.values import Number
 from yurt.model import layout
 
 if TYPE_CHECKING:
@@ -28,9 +27,9 @@ EXAMPLES = [
 
 
 @verb(examples=EXAMPLES, context_help="")
-@click.argument("run", metavar="RUN", shell_complete=run_names)
-@click.option("--cached", is_flag=True, help="Show cached data without querying the site.")
-@click.option(
+@argument("run", metavar="RUN", shell_complete=run_names)
+@option("--cached", is_flag=True, help="Show cached data without querying the site.")
+@option(
     "--sort",
     metavar="KEY",
     default="",
@@ -38,11 +37,11 @@ EXAMPLES = [
     help="Sort tasks by task, state, took, exit, a parameter or a metric; use -KEY for descending order.",
 )
 @FILTER
-@click.option("-n", "--limit", metavar="N", type=Number(1), help="Show at most N tasks; 50 on a terminal by default.")
-@click.option("--usage", is_flag=True, help="Plot CPUs, memory and GPUs that a run used over time.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print only the table of tasks, as CSV.")
-@click.option("--plot", metavar="METRIC", default="", help="Plot the last values of a metric.")
-@click.option(
+@option("-n", "--limit", metavar="N", type=Number(1), help="Show at most N tasks; 50 on a terminal by default.")
+@option("--usage", is_flag=True, help="Plot CPUs, memory and GPUs that a run used over time.")
+@option("--csv", "as_csv", is_flag=True, help="Print only the table of tasks, as CSV.")
+@option("--plot", metavar="METRIC", default="", help="Plot the last values of a metric.")
+@option(
     "--over",
     metavar="PARAMETER",
     default="",
@@ -90,7 +89,7 @@ def _check(run: Run, options: dict[str, Any], *, usage: bool) -> None:
     elif any(options[key] for key in ("as_csv", "plot", "over")):
         from yurt.cli.show_sweep import check
 
-        check(run.id, options, as_json=app.current().json)
+        check(run.id, options, as_json=call.current().json)
 
 
 def _only_for_sweeps(run: str, options: dict[str, Any]) -> None:

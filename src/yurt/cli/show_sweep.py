@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from yurt.cli import app, render
+from yurt.cli import call, render
 from yurt.cli.listing import listing
 from yurt.cli.tally_bar import STYLES, TallyBar
 from yurt.errors import UserError
@@ -135,7 +135,7 @@ def _plot(sweep: str, drawn: Plotted) -> None:
 
     from yurt.model import plot
 
-    if app.plain():
+    if call.plain():
         print(render.plain(f"{sweep}: {drawn.metric} over {drawn.over}"))
         for point in drawn.points:
             print(render.plain(f"{drawn.over} {render.readable(point.x)}: {plot.words(point)}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from yurt.cli import app
+from yurt.cli import call
 from yurt.model.advice import memory, span
 from yurt.model.usage import Usage
 from yurt.model.usage_tasks import TasksUsage
@@ -80,6 +80,6 @@ def print_curves(run: Run, curve: UsageCurve) -> None:
         print("nothing was recorded over time", file=sys.stderr)
         return
     for at, (title, pairs) in enumerate(pictures):
-        if at and not app.plain():
+        if at and not call.plain():
             print()
         print_pairs(run.id, title, pairs, unit=unit, number=len(pictures))

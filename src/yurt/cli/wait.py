@@ -7,12 +7,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import click
-
-from yurt.cli import app, render
-from yurt.cli.app import run_names, verb
+from yurt.cli import call, render
+from yurt.cli.completers import run_names
+from yurt.cli.declare import argument, option, verb
 from yurt.cli.filters import FILTER, counted, folded
-from yurt.cli.option_types import Duration
+from yurt.cli.values import Duration
 
 EXAMPLES = [
     "yurt wait -",
@@ -22,8 +21,8 @@ EXAMPLES = [
 
 
 @verb(examples=EXAMPLES, context_help="")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
-@click.option("--timeout", metavar="TIME", type=Duration("10m"), help="Stop waiting after this time: 90s, 10m, 2h.")
+@argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
+@option("--timeout", metavar="TIME", type=Duration("10m"), help="Stop waiting after this time: 90s, 10m, 2h.")
 @FILTER
 def wait(runs: tuple[str, ...], timeout: float | None, filters: tuple[str, ...]) -> int:
     """Wait until runs have finished.
@@ -78,8 +77,8 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
     from yurt.model.tally import main_reason
     from yurt.verbs import wait as verbs
 
-    app.enable_gc()
-    now = app.current()
+    call.enable_gc()
+    now = call.current()
     printed: set[str] = set()
     with watching() as watch:
 

@@ -6,37 +6,65 @@ Under sudo the files belong to the invoking user, not to root.
 from __future__ import annotations
 
 import os
-import shlex
-from pathlib import Path
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path  # `yurt ps` does without
 
 
 def config_home() -> Path:
     """Return $YURT_CONFIG_HOME, else the platform's folder. It may not exist."""
-    return _home("YURT_CONFIG_HOME", "config")
+    from pathlib import Path
+
+    return Path(config_folder())
 
 
 def data_home() -> Path:
     """Return $YURT_DATA_HOME, else the platform's folder. It may not exist."""
+    from pathlib import Path
+
+    return Path(data_folder())
+
+
+def config_folder() -> str:
+    """Return `config_home` as text."""
+    return _home("YURT_CONFIG_HOME", "config")
+
+
+def data_folder() -> str:
+    """Return `data_home` as text."""
     return _home("YURT_DATA_HOME", "data")
 
 
-def _home(variable: str, kind: str) -> Path:
+def _home(variable: str, kind: str) -> str:
     named = os.environ.get(variable)
     if named:
-        return Path(named).expanduser().absolute()
+        if named.startswith("/") and os.path.normpath(named) == named:
+            return named
+        from pathlib import Path
+
+        return str(Path(named).expanduser().absolute())
     person = invoking_user()
     if person is not None:
         import pwd
 
         below = {"config": ".config", "data": ".local/share"}[kind]
-        return Path(pwd.getpwuid(person[0]).pw_dir) / below / "yurt"
+        return f"{pwd.getpwuid(person[0]).pw_dir}/{below}/yurt"
+    home = os.environ.get("HOME", "")
+    if sys.platform == "linux" and home.startswith("/") and not os.environ.get(f"XDG_{kind.upper()}_HOME"):
+        below = {"config": ".config", "data": ".local/share"}[kind]
+        return os.path.normpath(f"{home}/{below}/yurt")  # as platformdirs, whose import takes long
     import platformdirs
 
-    return Path(platformdirs.user_config_dir("yurt") if kind == "config" else platformdirs.user_data_dir("yurt"))
+    return platformdirs.user_config_dir("yurt") if kind == "config" else platformdirs.user_data_dir("yurt")
 
 
 def as_typed(path: str | Path) -> str:
     """Return a path as typed in a shell: with ~ for the home folder, quoted if necessary."""
+    import shlex
+    from pathlib import Path
+
     home = f"{Path.home()}/"
     text = str(path)
     if text.startswith(home):
@@ -52,7 +80,7 @@ def invoking_user() -> tuple[int, int] | None:
     return None if uid == 0 else (uid, gid)
 
 
-def hand_over(path: Path) -> None:
+def hand_over(path: Path | str) -> None:
     """Change the owner of a file or folder to the user who called sudo, if any."""
     person = invoking_user()
     if person is not None:
@@ -78,7 +106,7 @@ def write_private(path: Path, content: bytes) -> None:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        hand_over(Path(temporary))
+        hand_over(temporary)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)

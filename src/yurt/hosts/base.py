@@ -214,8 +214,20 @@ class Host(ABC):
                 self.note_response()
                 return Answer(0, framed.out, b"")
         parcel = self._parcel(script, arguments, first, fixed)
-        queue_prefetch.save(key, socket, (parcel.begin, parcel.end), self.argv(parcel.command), parcel.stdin + stdin)
+        queue_prefetch.save(
+            key,
+            (parcel.begin, parcel.end),
+            socket,
+            request=self.session_request(parcel.command),
+            argv=self.argv(parcel.command),
+            query=parcel.stdin + stdin,
+        )
         return None
+
+    def session_request(self, command: str) -> queue_prefetch.Request:
+        """Return what asks the master for a session with a command; without bytes, a program must do it."""
+        del command
+        return b"", []
 
     def socket(self) -> str:
         """Return the socket of the connection that prefetching requires; empty if the host has none."""
@@ -336,11 +348,9 @@ class Host(ABC):
         `timeout` limits the start, `silence` the wait for each further chunk. Iteration raises
         UnreachableError if either is exceeded or the connection is lost.
         """
-        import tempfile
-
         parcel = wire.pack(script, arguments, outlive=False, gnu=self.gnu())
         deadline = time.monotonic() + timeout
-        with self.session(deadline), tempfile.TemporaryFile() as err:
+        with self.session(deadline), _unnamed_file() as err:
             command = self.start(parcel, err)
             stream = Stream(self, parcel, command, err, start=deadline, silence=silence)
             try:
@@ -402,3 +412,13 @@ def refusal(name: str, what: str, errors: str) -> RefusedError:
     if "quota exceeded" in errors.lower():
         return RefusedError(f"{name}: {what}: your disk quota is exceeded", code="quota-full", hint=space)
     return RefusedError(f"{name}: {what}: {reason}", code="site-refused")
+
+
+def _unnamed_file() -> IO[bytes]:
+    """Return an empty file without a name. On Linux without tempfile, which takes long to import."""
+    with contextlib.suppress(OSError, AttributeError):
+        flags = os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC
+        return os.fdopen(os.open(os.environ.get("TMPDIR") or "/tmp", flags, 0o600), "w+b")
+    import tempfile
+
+    return tempfile.TemporaryFile()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 from collections.abc import Sequence
 from typing import IO, Protocol
 
@@ -61,7 +60,7 @@ class ProgramCommand:
     def end(self) -> None:
         if self._process.poll() is None:  # an ssh master may hold its pipes open
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+                os.killpg(self._process.pid, 9)
             self._process.wait()
         for pipe in (self.stdin, self.stdout, self.stderr):
             if pipe is not None:

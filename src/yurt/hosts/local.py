@@ -25,7 +25,7 @@ class LocalHost(Host):
 @cache
 def _gnu(path: str) -> bool:
     """Return whether `mv` on this path is GNU's; on Linux by its name, to start no process."""
-    import shutil  # slow to import
+    import shutil
 
     program = shutil.which("mv", path=path) or ""
     if sys.platform == "linux":

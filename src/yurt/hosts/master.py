@@ -8,7 +8,6 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from functools import cache
 from pathlib import Path
 
 from yurt import private
@@ -17,6 +16,7 @@ from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import counts, mux_settings, sockets, ssh_errors
 from yurt.hosts.mux_settings import MuxSettings
 from yurt.model.digest import digest
+from yurt.queue_prefetch import is_binary
 
 SESSIONS = 8
 """Maximum number of concurrent sessions on one master, over all yurt processes of a user."""
@@ -85,7 +85,7 @@ class Master:
 
     def session_settings(self) -> MuxSettings | None:
         """Return how to open sessions without the ssh program; None if they need it, such as if it is a script."""
-        if not _is_binary("ssh", os.environ.get("PATH", "")):
+        if not is_binary("ssh", os.environ.get("PATH", "")):
             return None
         try:
             return mux_settings.parse(Path(f"{self.socket}.mux").read_text())
@@ -342,18 +342,6 @@ class Master:
         temporary = Path(f"{self.socket}.most.{os.getpid()}.{threading.get_ident()}")
         private.write(temporary, str(fewer).encode())
         temporary.rename(f"{self.socket}.most")
-
-
-@cache
-def _is_binary(program: str, path: str) -> bool:
-    """Whether a program is not a script, which may do more than what it is named after."""
-    for folder in path.split(os.pathsep):
-        try:
-            with open(f"{folder or '.'}/{program}", "rb") as file:  # noqa: PTH123
-                return file.read(2) != b"#!"
-        except OSError:
-            continue
-    return False
 
 
 def _jumps_as_settings(options: Sequence[str]) -> list[str]:

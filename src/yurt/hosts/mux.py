@@ -59,7 +59,7 @@ class MuxSession:
         try:
             self._control.settimeout(CONNECT)
             self._control.connect(path)
-            self._control.sendall(_packet(_number(HELLO) + _number(VERSION)) + _packet(_request(command, settings)))
+            self._control.sendall(request(command, settings))
             for each in theirs:
                 self._control.sendmsg([b"\0"], [(SOL_SOCKET, SCM_RIGHTS, each.to_bytes(4, sys.byteorder))])
             self._control.setblocking(False)
@@ -162,7 +162,12 @@ def _packet(payload: bytes) -> bytes:
     return _string(payload)
 
 
-def _request(command: str, settings: MuxSettings) -> bytes:
+def request(command: str, settings: MuxSettings) -> bytes:
+    """Return the packets that ask for a session; three descriptors follow."""
+    return _packet(_number(HELLO) + _number(VERSION)) + _packet(_session(command, settings))
+
+
+def _session(command: str, settings: MuxSettings) -> bytes:
     flags = (0, 0, int(settings.agent), 0)  # terminal, X11, agent, subsystem
     parts = [_number(NEW_SESSION), _number(0), _string(b""), *map(_number, flags), _number(NO_ESCAPE), _string(b"")]
     parts += [_string(os.fsencode(command)), *(_string(os.fsencode(each)) for each in settings.variables(os.environ))]

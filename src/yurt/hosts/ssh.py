@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from yurt import private
+from yurt import private, queue_prefetch
 from yurt.clocks import clocks
 from yurt.errors import UnreachableError, UserError, YurtError
 from yurt.hosts import counts, ssh_errors
@@ -157,6 +157,15 @@ class SshHost(Host):
             yield local_port
         finally:
             subprocess.run([*control, "cancel", *tunnel], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+
+    def session_request(self, command: str) -> queue_prefetch.Request:
+        settings = self.master.session_settings()
+        if settings is None:
+            return b"", []
+        from yurt.hosts import mux
+
+        sent = [each.partition("=")[::2] for each in settings.variables(os.environ) if each not in settings.given]
+        return mux.request(command, settings), sent
 
     def socket(self) -> str:
         return "" if self._uses_user_master else str(self.master.socket)

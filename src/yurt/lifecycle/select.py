@@ -9,10 +9,9 @@ import time
 from collections.abc import Iterator, Sequence
 
 from yurt.errors import NotFoundError, UserError, one_of
-from yurt.model import ids, layout, sweep_table
+from yurt.model import ids, layout
 from yurt.model.params import shown
 from yurt.model.progress import Watch, unwatched
-from yurt.sites.project import Project
 from yurt.store import Entry, Store
 
 LAST_HERE, LAST = "-", "@last"
@@ -48,10 +47,17 @@ def _name_warning(store: Store, word: str) -> str:
     run = _one(store, word).run
     if not any(part.startswith(prefix.lower()) for part in (run.id, run.id.partition("-")[2])):
         return ""
-    if layout.same_folder(run.project, Project().label):
+    if layout.same_folder(run.project, _project()):
         return ""
     some = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
     return f"'{prefix}' is a prefix of the id {run.id}, a run of project {run.project}; names with this prefix: {some}"
+
+
+def _project() -> str:
+    """Return the project of the current folder."""
+    from yurt.sites.project import Project
+
+    return Project().label
 
 
 def _one(store: Store, word: str) -> Entry:
@@ -76,14 +82,14 @@ def _one(store: Store, word: str) -> Entry:
 def _of_name(store: Store, word: str) -> Entry | None:
     """Return the newest run with a name, of this project if it has one."""
     name = shown(word)
-    return (store.last(name=name, project=Project().label) or store.last(name=name)) if name else None
+    return (store.last(name=name, project=_project()) or store.last(name=name)) if name else None
 
 
 def _last(store: Store, word: str) -> Entry:
     """Return the newest run, of this project or of all."""
     if why := store.last_refused():
         raise _refused(store, word, why)
-    newest = store.last(project=Project().label if word == LAST_HERE else "")
+    newest = store.last(project=_project() if word == LAST_HERE else "")
     if newest is not None:
         return newest
     other = store.last() if word == LAST_HERE else None
@@ -229,7 +235,7 @@ def refresh_sweeps(store: Store, entries: Sequence[Entry], *, watch: Watch = unw
     names = sorted({entry.run.context for entry in entries if entry.run.tasks and not entry.status.final})
     if not names:
         return []
-    from yurt.lifecycle.refresh.refresh import refresh_contexts  # slow to import
+    from yurt.lifecycle.refresh.refresh import refresh_contexts
 
     return refresh_contexts(store, names, watch=watch).warnings
 
@@ -241,7 +247,8 @@ def picked(
 
     UserError: an entry is not a sweep, or a filter is invalid. NotFoundError: no task passes.
     """
-    from yurt.lifecycle.tasks import chosen, task_rows  # slow to import
+    from yurt.lifecycle.tasks import chosen, task_rows
+    from yurt.model import sweep_table
 
     check(entries)
     found = []

@@ -6,7 +6,6 @@ run counts as lost only if it is missing in two observations some time apart.
 
 from __future__ import annotations
 
-import signal as signals
 from typing import Any
 
 import msgspec
@@ -431,6 +430,8 @@ def _end_in_words(state: State, ending: Ending) -> str:
 
 
 def signal_name(number: int) -> str:
+    import signal as signals  # builds its enumerations when it is imported
+
     try:
         return signals.Signals(number).name.removeprefix("SIG")
     except ValueError:

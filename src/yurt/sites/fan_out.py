@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import TypeVar
 
@@ -39,6 +38,8 @@ def ready() -> None:
 
 def side_by_side(work: Callable[[Item], object], items: Sequence[Item], most: int = 8) -> None:
     """Call `work` for each item, up to `most` in parallel; the first error is raised when all are done."""
+    from concurrent.futures import ThreadPoolExecutor
+
     ready()
     with ThreadPoolExecutor(min(len(items), most)) as pool:
         list(pool.map(work, items))

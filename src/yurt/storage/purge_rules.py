@@ -27,7 +27,7 @@ def purge_rules(store: Store) -> list[PurgeRule]:
 
 def _stamp() -> str:
     """Return the state of the configuration: contexts.yaml, and the facts of sites; empty without contexts."""
-    home = str(paths.config_home())
+    home = paths.config_folder()
     try:
         file = os.stat(f"{home}/contexts.yaml")
     except OSError:

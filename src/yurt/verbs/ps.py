@@ -74,7 +74,7 @@ def ps(
     A context that cannot be queried is a warning.
     """
     wanted = _read(filters)  # first: an invalid filter fails before any context is queried
-    index = Store(f"{paths.data_home()}/yurt.db")
+    index = Store(f"{paths.data_folder()}/yurt.db")
     warnings = [] if cached else _refresh(index, context, watch)
     return Result(kind="runs", data=_rows(index, wanted, limit=limit, context=context), warnings=warnings)
 

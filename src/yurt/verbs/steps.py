@@ -6,6 +6,6 @@ from collections.abc import Sequence
 
 from yurt.lifecycle.advance import Step
 from yurt.lifecycle.env.tend import tend
-from yurt.lifecycle.outbox.outbox import send_waiting
+from yurt.lifecycle.outbox.pending import send_pending
 
-STEPS: Sequence[Step] = (send_waiting, tend)
+STEPS: Sequence[Step] = (send_pending, tend)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,4 +45,6 @@ def _kind(status: Status) -> str:
 
 @cache
 def _table() -> dict[str, Any]:
+    import tomllib  # takes as long to import as the rest of the module
+
     return tomllib.loads((Path(__file__).parent / "before_queue.toml").read_text(encoding="utf-8"))

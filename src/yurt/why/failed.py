@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-import signal as signals
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,7 +13,9 @@ from yurt.model.run import Run, Status
 from yurt.model.waiting import EndedJob
 from yurt.why import amounts
 from yurt.why.amounts import memory
-from yurt.why.rules import Rule
+
+if TYPE_CHECKING:
+    from yurt.why.rules import Rule
 
 LAST = 60
 """Lines at the end of a log that are searched before all others: what ended the run is there."""
@@ -196,6 +198,8 @@ def _option(amount: int) -> str:
 
 
 def _signal(number: int | None) -> str:
+    import signal as signals  # builds its enumerations when it is imported
+
     try:
         return f"{number} ({signals.Signals(number or 0).name})"
     except ValueError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -188,6 +187,8 @@ def _without(reason: str, known: str) -> str:
 @cache
 def _advice() -> dict[str, str]:
     """Return the advice by name, the longest name first."""
+    import tomllib  # takes as long to import as the rest of the module
+
     text = (Path(__file__).parent / "pending.toml").read_text(encoding="utf-8")
     return dict(sorted(tomllib.loads(text)["advice"].items(), key=lambda each: -len(each[0])))
 

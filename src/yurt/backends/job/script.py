@@ -13,7 +13,7 @@ from functools import cache
 import msgspec
 
 from yurt.backends import scripts
-from yurt.backends.job import log_files, module, mrunner_config, variables
+from yurt.backends.job import log_files, module, variables
 from yurt.model import layout, tasks
 from yurt.model import params as values
 from yurt.model.race import item_of
@@ -305,6 +305,8 @@ def sets(plan: Plan) -> tuple[bytes, bytes]:
         if plan.race is not None:  # candidates number their tasks differently
             lines.append(b"export YURT_TASK_INDEX=%d" % number)
         if plan.mrunner:
+            from yurt.backends.job import mrunner_config
+
             lines += _mrunner(mrunner_config.content(plan.run, {**common, **each}))
         text = b"\n".join(lines) + b"\n"
         texts.append(text)

@@ -13,7 +13,7 @@ from yurt.clocks import clocks
 from yurt.errors import YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.advance import Advanced, Step, advance, both
-from yurt.lifecycle.outbox.outbox import send_large, send_waiting
+from yurt.lifecycle.outbox.pending import send_pending
 from yurt.lifecycle.refresh import archive, notify, other_machines, track
 from yurt.model import ids
 from yurt.model.progress import Watch, unwatched
@@ -67,7 +67,7 @@ def refresh_contexts(
     *,
     also: Sequence[str] = (),
     keep: bool = True,
-    steps: Sequence[Step] = (send_waiting,),
+    steps: Sequence[Step] = (send_pending,),
     uploads: float | None = -1.0,
     watch: Watch = unwatched,
 ) -> Refreshed:
@@ -142,6 +142,8 @@ def _upload(store: Store, context: str, moved: Advanced, seconds: float | None, 
     """Upload large code of saved runs and submit them. The context is refreshed already: its states do not wait."""
     if seconds == 0:
         return moved
+    from yurt.lifecycle.outbox.outbox import send_large
+
     sent = send_large(store, context, connect.named_backend(context), moved.large, watch, seconds=seconds)
     if sent.submitted:
         queue_prefetch.forget()

@@ -1,0 +1,117 @@
+"""Cost of `ps`, `logs` and `show` over an open connection to alpha, compared with `ssh squeue` and `ssh cat`.
+
+Each may take as long as `ps --cached`, which starts Python and reads the index, plus 1.3 times the same question over a
+multiplexed ssh. The value is the share of that.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from benchmarks.figures import Figure, table
+from benchmarks.ps import LOOP
+from benchmarks.side_by_side import YURT, Bench, alpha, median, project
+from benchmarks.sweep_ps import HOLD, homes
+
+TURNS = 11
+QUESTION = 1.3
+"""How many times the time of the question over a multiplexed ssh a verb may add to `ps --cached`."""
+SIZES = (1, 200, 2_000)
+TASKS = 10_000
+
+
+def queue(bench: Bench, more: dict[str, str], count: int) -> None:
+    """Put held runs into the queue and the index."""
+    from yurt.model import ids
+    from yurt.model.run import Chosen, Code, Run, Status
+    from yurt.store import Store
+
+    now = time.time()
+    names = []
+    with Store(f"{more['YURT_DATA_HOME']}/yurt.db") as store:
+        for number in range(count):
+            run_id = ids.make(now - count + number, number * 7919)
+            run = Run(
+                id=run_id,
+                context="alpha",
+                context_type="slurm",
+                project="bench-0000",
+                source="/home/me/bench",
+                created=now - count + number,
+                command=["train.py", "--lr", "0.1", "--seed", str(number)],
+                folder=f"/lustre/scratch/alice/yurt/projects/bench-0000/runs/{run_id}",
+                params={"lr": 0.1, "seed": number},
+                code=Code(tree="0" * 40, files=2000, size=20_000_000, commit="0" * 40, branch="main"),
+                settings=[Chosen(key, "value", "contexts.yaml:3") for key in ("time", "partition", "storage_dir")],
+            )
+            store.add(run, Status(state="held", job=str(number), submitted=now - 500))
+            names.append(f"yurt-{run_id}")
+    subprocess.run([*bench.ssh, "alice@alpha", LOOP], input="\n".join(names) + "\n", text=True, check=True)
+
+
+def empty(bench: Bench) -> None:
+    """Cancel all jobs and wait until the queue lists none."""
+    wait = "while [ $(squeue -h -t all -u alice | wc -l) -gt 0 ]; do scancel -u alice; sleep 1; done"
+    bench.call([*bench.ssh, "alice@alpha", wait])
+
+
+def share(bench: Bench, verb: Sequence[str], question: Sequence[str], more: dict[str, str], label: str) -> Figure:
+    """Return the time of a verb as a share of `ps --cached` and 1.3 times the question."""
+    for _turn in range(2):
+        bench.call(verb, more=more)
+    bare, ours, cached = [], [], []
+    for _turn in range(TURNS):
+        bare.append(bench.seconds(question))
+        ours.append(bench.seconds(verb, more=more))
+        cached.append(bench.seconds([YURT, "ps", "--cached"], more=more))
+    asked, listed, took = median(bare), median(cached), median(ours)
+    if os.environ.get("BENCH_TIMES"):
+        print(f"  {label}: question {asked:.4f} s, ps --cached {listed:.4f} s, {took:.4f} s")
+    return Figure(label, took / (listed + QUESTION * asked), 1.0)
+
+
+def main() -> int:
+    if os.geteuid() != 0:
+        print("reads: skipped; the lab needs root")
+        return 0
+    figures = []
+    with alpha() as bench:
+        own = f"{bench.home}/own"
+        bench.call([*bench.ssh, "-M", "-N", "-f", "-S", own, "alice@alpha"])
+        over = [*bench.ssh, "-S", own, "alice@alpha"]
+        ps = [YURT, "ps", "--context", "alpha"]
+
+        more = homes(bench, "one")
+        source = project(bench.home / "project", files=20)
+        words = "echo hello; sleep 3000"
+        bench.call([YURT, "--context", "alpha", "run", "--time", "1h", "sh", "-c", words], folder=source, more=more)
+        while "hello" not in bench.call([YURT, "logs", "@last"], more=more):
+            time.sleep(0.5)
+        folder = bench.call([*over, "ls -d /lustre/scratch/alice/yurt/projects/*/runs/*/ | head -n 1"]).strip()
+        cat = [*over, f"cat {folder}out.log {folder}err.log"]
+        figures.append(share(bench, [YURT, "logs", "@last"], cat, more, "logs of a running run"))
+        figures.append(share(bench, [YURT, "show", "@last"], cat, more, "show of a running run"))
+        empty(bench)
+
+        bench.call([YURT, "lab", "shell", "alpha:ctl", "--", *HOLD.split()])
+        for size in SIZES:
+            more = homes(bench, str(size))
+            queue(bench, more, size)
+            figures.append(share(bench, ps, [*over, "squeue"], more, f"ps, {size:,} runs in the queue"))
+            empty(bench)
+        more = homes(bench, "sweep")
+        grid = f"seed=1..{TASKS}"
+        bench.call(
+            [YURT, "--context", "alpha", "run", "--time", "5m", "--grid", grid, "true"], folder=source, more=more
+        )
+        figures.append(share(bench, ps, [*over, "squeue"], more, f"ps, a sweep of {TASKS:,} tasks"))
+        subprocess.run([*over[:-1], "-O", "exit", "alice@alpha"], capture_output=True, check=False)
+    return table("ps, logs and show over ssh", figures, "x allowed")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
