@@ -133,6 +133,14 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   fi
   finish "$status" "$cause"
 }
+end_start() { # end_start NONCE ME STATUS CAUSE BEGAN SPENT: finishes the start that backends/local/runner.py made
+  mask=$(umask)
+  umask 077
+  nonce=$1 me=$2 job=$$ k=1 came=$5 began=$5 spent_before=$6 cause=$4 patience='' stopped='' silent='' child='' timers=''
+  local_env='' keeper='' stage_until='' unstaged='' stage_saved=''
+  cd "$run" || exit 75
+  finish "$3" "$4"
+}
 case ${1-} in
   '') YURT_RESTARTS=0 exec "$(command -v bash || command -v sh)" "${sweep:-$run}/@JOB@" inside ;;
   inside)
@@ -141,5 +149,6 @@ case ${1-} in
   hold) hold_resources ;;
   heartbeat) shift && heartbeat "$@" ;;
   sample) shift && sample "$@" ;;
+  ended) shift && end_start "$@" ;;
   *) run_start "$@" ;;
 esac

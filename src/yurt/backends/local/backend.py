@@ -8,15 +8,16 @@ import stat
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from yurt.backends import scripts
-from yurt.backends.answers import Observed
+from yurt.backends.answers import CodeParcel, Observed, Placed
 from yurt.backends.job import script
-from yurt.backends.local import waiter
+from yurt.backends.local import process, runner, waiter
 from yurt.backends.shell import ownership
 from yurt.backends.shell.backend import ShellBackend, read_gates
 from yurt.hosts import Host
@@ -27,11 +28,22 @@ from yurt.model.run import Plan, Resources, RunRef
 from yurt.model.state import CANCELLED, Observation, read_ending, read_metrics
 
 if TYPE_CHECKING:
+    from yurt.backends.local.files import LocalFiles
     from yurt.model.facts import Account
     from yurt.model.live import Live
+    from yurt.model.secrets import Shares
+    from yurt.model.storage import TierPlace
     from yurt.model.where import Forecast, Question
 
-WAITER = Path(waiter.__file__)
+PROCESS = """\
+import sys
+for name, folder in zip(("yurt", "yurt.backends", "yurt.backends.local"), sys.argv.pop(1).split(chr(10))):
+    sys.modules[name] = type(sys)(name)
+    sys.modules[name].__path__ = [folder]
+from yurt.backends.local import process, runner, waiter
+waiter.begin()
+"""
+"""The program of a run's process: the waiter. Of yurt it imports only that and what it needs: a third of the time."""
 
 BUSY = "waiting: other runs use all slots of this machine"
 
@@ -42,6 +54,10 @@ CANCEL_TASKS = 'failed=; close_tasks "$1"; [ -z "$failed" ]'
 CANCEL = 'close_gate "$1"; [ -n "$winner" ] && echo "$winner"'
 
 
+FACTS = 6
+"""Where the facts of an ordinary run are in `LocalBackend.options`."""
+
+
 class LocalBackend(ShellBackend):
     """Runs as processes on this machine, detached from the terminal. `slots` is the folder of their tickets."""
 
@@ -49,19 +65,52 @@ class LocalBackend(ShellBackend):
         super().__init__(host)
         self.slots = slots
 
+    @cached_property
+    def files(self) -> LocalFiles:
+        from yurt.backends.local.files import LocalFiles
+
+        return LocalFiles(self.host)
+
     def launcher(self) -> str:
         return scripts.text("launch.sh", "local")
 
     def options(self, plan: Plan) -> list[str]:
         resources, before = plan.run.resources, [each.folder for each in plan.run.after if each.folder]
+        folder = Path(waiter.__file__).parent
         return [
             sys.executable,
-            str(WAITER),
+            PROCESS,
+            "\n".join(str(each) for each in (folder.parents[1], folder.parent, folder)),
             str(self.slots),
             str(resources.cpus or 1),
             str(resources.gpus or 0),
+            _facts(plan),
             *before,
         ]
+
+    def submit(
+        self,
+        plan: Plan,
+        nonce: str,
+        code: CodeParcel,
+        *,
+        start: int = 1,
+        tasks: str = "",
+        shares: Shares | None = None,
+        calls: bytes = b"",
+        building: bool = False,
+        room: TierPlace | None = None,
+    ) -> Placed:
+        options = self.options(plan)
+        special = start != 1 or tasks or calls or building or plan.setup.env or code.kind or room is not None
+        if not special and shares is None and options[FACTS]:
+            from yurt.backends.local.place import place
+
+            if job := place(plan, nonce, self._files(plan), options):
+                return Placed(job=job)
+        return super().submit(
+            plan, nonce, code, start=start, tasks=tasks, shares=shares, calls=calls, building=building, room=room
+        )
 
     def as_typed(self, _plan: Plan) -> str:
         return f"sh {layout.JOB} NONCE"
@@ -127,6 +176,22 @@ class LocalBackend(ShellBackend):
             if ticket["run"] in ended:
                 _signal(ticket["pid"], ticket["born"], signal.SIGTERM)
         return read_gates(answer.text)
+
+
+def _facts(plan: Plan) -> str:
+    """Return the facts of an ordinary run, for runner.py; empty for another one, which only job.sh can run."""
+    run, setup = plan.run, plan.setup
+    special = [run.tasks, run.restart_policy, plan.limit, run.secrets, run.after, run.stage, plan.race, plan.holder]
+    if any(special) or setup.unpack or script.elsewhere(plan):
+        return ""
+    return runner.written(
+        layout.snapshot(plan.project_folder, run.code.tree) if run.code.tree else "",
+        copy=plan.copy,
+        writable=bool(plan.writable),
+        subfolder=run.subfolder,
+        grace=plan.grace,
+        paths=[*layout.chain(run.folder), *script.used(plan)],
+    )
 
 
 def _check_own(base: str) -> None:
@@ -219,7 +284,7 @@ def _started(folder: Path, generation: int) -> float | None:
 def _end_leftovers(folder: Path, generation: int) -> str:
     """Kill the remaining processes of a run whose own process is gone; return why the run is lost."""
     last = _written(folder, f"{layout.START}{generation}").split(".")
-    if last and last[-1] not in ("0", waiter.boot()):
+    if last and last[-1] not in ("0", process.boot()):
         return "this machine was rebooted during the run"
     pid, _, born = _written(folder, f"{layout.CHILD}{generation}").partition(" ")
     if pid.isdigit() and born.isdigit() and _signal(int(pid), int(born), signal.SIGKILL, group=True):
@@ -229,7 +294,7 @@ def _end_leftovers(folder: Path, generation: int) -> str:
 
 def _signal(pid: int, born: int, number: signal.Signals, *, group: bool = False) -> bool:
     """Signal a process or its group, unless its process id was reused."""
-    if waiter.born(pid) != born:
+    if process.born(pid) != born:
         return False
     try:
         (os.killpg if group else os.kill)(pid, number)

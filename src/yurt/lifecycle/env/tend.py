@@ -10,13 +10,11 @@ import msgspec
 
 from yurt.errors import UserError, YurtError
 from yurt.lifecycle.advance import Advanced
-from yurt.lifecycle.env import build
 from yurt.model import layout
 from yurt.model.env import EnvState
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Run, Status
 from yurt.model.state import BUILDING
-from yurt.sites import env_tools
 from yurt.store import Entry, Store
 
 if TYPE_CHECKING:
@@ -40,6 +38,8 @@ def tend(store: Store, context: str, backend: Backend, watch: Watch = unwatched)
 
 def _repeat(store: Store, backend: Backend, state: EnvState, entries: Sequence[Entry], watch: Watch) -> None:
     """Repeat a build that was interrupted, or that needs packages that the index of the site lacks."""
+    from yurt.lifecycle.env import build  # not at the top: every refresh imports this module
+
     envs = [each.run.env for each in entries if each.run.env is not None]
     env = next((each for each in envs if each.place == "tmpdir"), envs[0])
     try:
@@ -54,6 +54,8 @@ def _tend_one(store: Store, backend: Backend, state: EnvState, entries: Sequence
     env = entries[0].run.env
     assert env is not None
     if state.condition == "failed":
+        from yurt.sites import env_tools
+
         env_tools.forget(entries[0].run.context)
     if state.condition in ("ready", "failed"):
         for entry in entries:
