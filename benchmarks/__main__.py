@@ -27,6 +27,7 @@ BENCHMARKS = (
     "serve",
     "data",
     "sampler",
+    "local_run",
 )
 
 

@@ -74,7 +74,11 @@ class _Start:
         # The gate: one submission wins, and only the winner starts.
         if gate.write_once(WINNER, f"{self.nonce}.{self.pid}", self.me) != f"{self.nonce}.{self.pid}":
             return 0
-        if gate.read_written(EXIT) or gate.write_once(f"{START}1", self.me, self.me) != self.me or gate.read_written(EXIT):
+        if (
+            gate.read_written(EXIT)
+            or gate.write_once(f"{START}1", self.me, self.me) != self.me
+            or gate.read_written(EXIT)
+        ):
             return 0
         self.began, self.spent_before = int(time.time()), _spent()
         if signal.SIGTERM in signal.sigpending() or os.path.exists(CANCEL):

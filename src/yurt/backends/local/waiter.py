@@ -204,9 +204,7 @@ def become(
     return os.execv("/bin/sh", ["sh", JOB, *words])
 
 
-def main(
-    folder: str, cpus: int, gpus: int, facts: str, before: list[str], *, run: str, nonce: str, start: str
-) -> int:
+def main(folder: str, cpus: int, gpus: int, facts: str, before: list[str], *, run: str, nonce: str, start: str) -> int:
     """Detach, take a ticket, send the process id to the caller, wait, execute job.sh; or run all tasks of a sweep."""
     mask = os.umask(0o077)
     writer = detached()
