@@ -21,21 +21,23 @@ def available() -> bool:
 
 
 def executions(
-    argv: Sequence[str], environment: Mapping[str, str] | None = None, folder: Path | None = None
+    argv: Sequence[str], environment: Mapping[str, str] | None = None, folder: Path | None = None, *, code: int = 0
 ) -> list[str]:
-    """Return the paths of the programs, those of one process after the other. CalledProcessError: the command failed.
+    """Return the paths of the programs, those of one process after the other. CalledProcessError: not this exit code.
 
     One file for each process: in a common one, calls of several processes interrupt each other. strace ends after the
     last of them.
     """
     with tempfile.TemporaryDirectory() as traces:
-        subprocess.run(
+        done = subprocess.run(
             [*TRACE, "-o", f"{traces}/of", *argv],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            check=True,
+            check=False,
         )
+        if done.returncode != code:
+            raise subprocess.CalledProcessError(done.returncode, list(argv), done.stdout, done.stderr)
         files = sorted(Path(traces).iterdir(), key=lambda file: int(file.suffix[1:]))
         return [program for file in files for program in EXECUTED.findall(file.read_text(errors="replace"))]

@@ -54,10 +54,6 @@ CANCEL_TASKS = 'failed=; close_tasks "$1"; [ -z "$failed" ]'
 CANCEL = 'close_gate "$1"; [ -n "$winner" ] && echo "$winner"'
 
 
-FACTS = 6
-"""Where the facts of an ordinary run are in `LocalBackend.options`."""
-
-
 class LocalBackend(ShellBackend):
     """Runs as processes on this machine, detached from the terminal. `slots` is the folder of their tickets."""
 
@@ -101,12 +97,11 @@ class LocalBackend(ShellBackend):
         building: bool = False,
         room: TierPlace | None = None,
     ) -> Placed:
-        options = self.options(plan)
         special = start != 1 or tasks or calls or building or plan.setup.env or code.kind or room is not None
-        if not special and shares is None and options[FACTS]:
+        if not special and shares is None:
             from yurt.backends.local.place import place
 
-            if job := place(plan, nonce, self._files(plan), options):
+            if job := place(plan, nonce, self._files(plan), self.options(plan)):
                 return Placed(job=job)
         return super().submit(
             plan, nonce, code, start=start, tasks=tasks, shares=shares, calls=calls, building=building, room=room
@@ -181,7 +176,7 @@ class LocalBackend(ShellBackend):
 def _facts(plan: Plan) -> str:
     """Return the facts of an ordinary run, for runner.py; empty for another one, which only job.sh can run."""
     run, setup = plan.run, plan.setup
-    special = [run.tasks, run.restart_policy, plan.limit, run.secrets, run.after, run.stage, plan.race, plan.holder]
+    special = [run.tasks, run.restart_policy, run.secrets, run.after, run.stage, plan.race, plan.holder]
     if any(special) or setup.unpack or script.elsewhere(plan):
         return ""
     return runner.written(
@@ -190,6 +185,7 @@ def _facts(plan: Plan) -> str:
         writable=bool(plan.writable),
         subfolder=run.subfolder,
         grace=plan.grace,
+        limit=plan.limit or 0,
         paths=[*layout.chain(run.folder), *script.used(plan)],
     )
 

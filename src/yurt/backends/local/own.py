@@ -33,7 +33,7 @@ def _is_safe(path: str) -> bool:
 
 
 def _above_are_safe(base: str) -> bool:
-    """Return whether no other user can replace what is in the folders above: with the sticky bit, only its owner can."""
+    """Return whether no other user can replace what is in the folders above it. The sticky bit prevents that."""
     folder = base
     while folder != "/":
         folder = os.path.dirname(folder)

@@ -1,6 +1,6 @@
 """Runs the first start of an ordinary run on this machine, as job.sh does, without a program for each step.
 
-Ordinary: without a time limit, restarts, secrets, predecessors, an environment to unpack, or files to stage. It writes
+Ordinary: without restarts, secrets, predecessors, an environment to unpack, or files to stage. It writes
 the same files in the same order as main.sh and ending.sh, so either can continue after the other, and whatever is not
 ordinary is left to job.sh: at the beginning, if its folders may not be the user's alone, and at the end, if the command
 failed, was stopped, or ran long enough to be sampled. Standard library only: the process of a run imports it.
@@ -32,13 +32,17 @@ class Facts:
     """What the process of an ordinary run needs to know about it, from the lines of a text; see `written`."""
 
     def __init__(self, text: str) -> None:
-        self.code, copy, writable, self.subfolder, grace, *self.paths = text.split("\n")
-        self.copy, self.writable, self.grace = bool(copy), bool(writable), int(grace)
+        self.code, copy, writable, self.subfolder, grace, limit, *self.paths = text.split("\n")
+        self.copy, self.writable, self.grace, self.limit = bool(copy), bool(writable), int(grace), int(limit)
 
 
-def written(code: str, *, copy: bool, writable: bool, subfolder: str, grace: int, paths: list[str]) -> str:
-    """Return the text for `Facts`; empty if it cannot be one. `paths`: what must be the user's alone."""
-    lines = [code, "yes" if copy else "", "yes" if writable else "", subfolder, str(grace), *paths]
+def written(code: str, *, copy: bool, writable: bool, subfolder: str, grace: int, limit: int, paths: list[str]) -> str:
+    """Return the text for `Facts`; empty if it cannot be one.
+
+    `grace`: seconds between TERM and KILL. `limit`: seconds after which the command is stopped; 0: never. `paths`:
+    what must be the user's alone.
+    """
+    lines = [code, "yes" if copy else "", "yes" if writable else "", subfolder, str(grace), str(limit), *paths]
     return "" if any("\n" in line for line in lines) else "\n".join(lines)
 
 
@@ -68,7 +72,7 @@ class _Start:
         self.me = f"{nonce}.{self.pid}.0.{self.node}.{self.pid}.{process.born(self.pid) or 0}.{process.boot() or 0}"
         self.stopped = ""
         self.child = self.sampler = 0
-        self.kill_at: float | None = None
+        self.kill_at = self.stop_at = float("inf")
 
     def run(self) -> int:
         # The gate: one submission wins, and only the winner starts.
@@ -86,6 +90,8 @@ class _Start:
             return self._hand_over(143)
         self._make_folders()
         began = time.monotonic()
+        if self.facts.limit:
+            self.stop_at = began + self.facts.limit
         self.child = self._start_command()
         with open(f"{CHILD}1", "w", opener=gate.private) as file:
             file.write(f"{self.child} {process.born(self.child) or ''}\n")
@@ -97,6 +103,9 @@ class _Start:
         if self.sampler:
             _kill_session(self.sampler)
         code = os.waitstatus_to_exitcode(status)
+        if code < 0 and -code not in (signal.SIGINT, signal.SIGPIPE):  # in the log, as a shell writes it
+            dumped = " (core dumped)" if os.WCOREDUMP(status) else ""
+            os.write(2, f"{signal.strsignal(-code)}{dumped}\n".encode())
         if code or self.stopped or self.sampler:
             return self._hand_over(code if code >= 0 else 128 - code)
         self._finish(seconds, used.ru_utime + used.ru_stime)
@@ -141,12 +150,14 @@ class _Start:
             now = time.monotonic()
             if not self.sampler and now - began >= SAMPLED_AFTER:
                 self.sampler = self._start_sampler()
-            if self.kill_at is not None and now >= self.kill_at:
-                self._signal_command(signal.SIGKILL)
+            if now >= self.stop_at:
+                self.stop_at = float("inf")
+                self._stop("timeout")
+            if now >= self.kill_at:
                 self.kill_at = now + 1
-            ends = [] if self.sampler else [began + SAMPLED_AFTER]
-            ends += [] if self.kill_at is None else [self.kill_at]
-            self._handle(self._take_signal(max(0.0, min(ends) - now) if ends else 3600.0))
+                self._signal_command(signal.SIGKILL)
+            until = min(self.stop_at, self.kill_at, float("inf") if self.sampler else began + SAMPLED_AFTER)
+            self._handle(self._take_signal(max(0.0, min(3600.0, until - now))))
 
     def _take_signal(self, seconds: float) -> int:
         """Return a signal that was sent to this process; 0 if none is within these seconds."""
@@ -155,16 +166,21 @@ class _Start:
 
     def _handle(self, number: int) -> None:
         if number == signal.SIGTERM:
-            self._signal_command(signal.SIGTERM)
-            self._note_stop("stopped")
-            self._signal_command(signal.SIGTERM)  # again: the first may have come before its session existed
-            if self.kill_at is None:
-                self.kill_at = time.monotonic() + self.facts.grace
+            late = time.monotonic() > self.stop_at - 5  # as Slurm does at the limit
+            self._stop("timeout" if late else "stopped")
         elif number == signal.SIGINT:
             self._signal_command(signal.SIGINT)
             self._note_stop("stopped")
         elif number in (signal.SIGUSR1, signal.SIGUSR2):
             self._signal_command(number)
+
+    def _stop(self, why: str) -> None:
+        """Signal the command to end, and kill it after the grace period."""
+        self._signal_command(signal.SIGTERM)
+        self._note_stop(why)
+        if time.time() <= self.began + 2:  # one that arrives while a shell forks is lost with its traps
+            self._signal_command(signal.SIGTERM)
+        self.kill_at = min(self.kill_at, time.monotonic() + self.facts.grace)
 
     def _signal_command(self, number: int) -> None:
         """Signal the command and everything that it started."""

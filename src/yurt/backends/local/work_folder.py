@@ -127,7 +127,7 @@ def measured() -> tuple[int, int] | None:
     since = os.stat(COPIED).st_mtime_ns if os.path.exists(COPIED) else -1  # copies of the code are no results
     for name in (OUTPUTS, CHECKPOINTS, WORK):
         blocks = 0
-        for path, is_folder in _tree(name):
+        for path, is_folder in _tree(name) if _has_entries(name) else ():
             if time.monotonic() > end:
                 return None
             found = os.lstat(path)
@@ -142,6 +142,13 @@ def measured() -> tuple[int, int] | None:
                 files += name != WORK or written
         kb += (blocks + 1) // 2
     return kb, files
+
+
+def _has_entries(folder: str) -> bool:
+    try:
+        return bool(os.listdir(folder))
+    except FileNotFoundError:
+        return False
 
 
 def tidy(code: str, *, keep_copy: bool) -> None:
