@@ -437,6 +437,11 @@ def test_a_disk_without_hard_links_and_a_folder_of_a_strange_name(
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "ln").write_text('#!/bin/sh\n[ "$1" = -s ] && exec /bin/ln "$@"\nexit 1\n')
     (tmp_path / "bin" / "ln").chmod(0o755)
+
+    def no_link(*_paths: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_link)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("YURT_DATA_HOME", str(tmp_path / 'it\'s $(a) "day" *'))
     backend = LocalBackend(LocalHost(), tmp_path / "slots")

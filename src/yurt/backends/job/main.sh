@@ -144,8 +144,7 @@ end_start() { # end_start NONCE ME STATUS CAUSE BEGAN SPENT: finishes the start 
 }
 case ${1-} in
   '') YURT_RESTARTS=0 exec "$(command -v bash || command -v sh)" "${sweep:-$run}/@JOB@" inside ;;
-  inside)
-    if [ -n "$first_session" ] && [ -n "${YURT_INSTEAD-}" ]; then run_session; else run_command "${2-}"; fi ;;
+  inside) run_session ;;
   session) begin_session ;;
   hold) hold_resources ;;
   heartbeat) shift && heartbeat "$@" ;;

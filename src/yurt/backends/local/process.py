@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal  # the module signal takes longer to import than all else together: it makes enums of numbers
 
 
 def born(pid: int) -> int | None:

@@ -9,14 +9,16 @@ failed, was stopped, or ran long enough to be sampled. Standard library only: th
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 from yurt.backends.local import gate, own, process, work_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from typing import NoReturn
+else:
+    import _signal as signal  # see process.py
 
 # The same as in yurt.model.layout, which the process of a run does not import.
 JOB, WINNER, EXIT, CANCEL, START, END = "job.sh", "winner", "exit.json", "cancel", "gen.", "end."

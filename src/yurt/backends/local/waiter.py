@@ -291,4 +291,5 @@ def begin() -> None:
     slots, cpus, gpus, facts, *before, run, nonce, start = sys.argv[1:]
     if facts and not start:
         from yurt.backends.local import runner  # noqa: F401 # now: yurt may be updated while this waits
-    sys.exit(main(slots, int(cpus), int(gpus), facts, before, run=run, nonce=nonce, start=start))
+    code = main(slots, int(cpus), int(gpus), facts, before, run=run, nonce=nonce, start=start)
+    os._exit(code)  # at once: nothing is buffered
