@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -112,6 +113,10 @@ def test_it_leaves_what_job_sh_leaves(home: Path, monkeypatch: pytest.MonkeyPatc
     assert ended(home, "sh", "-c", text) == ours
 
 
+def gone(pid: int) -> bool:
+    return born(pid) is None
+
+
 def test_killed_at_any_moment_it_ran_at_most_once(home: Path) -> None:
     backend, ledger = LocalBackend(LocalHost(), home / "data" / "slots"), home / "ledger"
     words = ("sh", "-c", f"echo $YURT_RUN_ID >> '{ledger}'")
@@ -124,7 +129,7 @@ def test_killed_at_any_moment_it_ran_at_most_once(home: Path) -> None:
         time.sleep(step * 0.004)
         if born(pid) is not None:
             os.kill(pid, signal.SIGKILL)
-        eventually(lambda pid=pid: born(pid) is None)
+        eventually(functools.partial(gone, pid))
         if not (Path(plan.run.folder) / "winner").exists():
             submit(backend, plan)  # as the next yurt command does
         states[plan.run.id] = follow(backend, plan).state

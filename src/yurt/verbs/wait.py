@@ -90,7 +90,7 @@ def until_ended(
     while unfinished:
         ends = LocalEnds(unfinished)  # before the refresh, so that no end after it is missed
         if ends.all_alive and time.time() - min(entry.run.created for entry in unfinished) < NEW:
-            ends.sleep(SHORT)
+            ends.sleep(SHORT if deadline is None else min(SHORT, deadline - time.monotonic()))
         unfinished = refresh(sorted({entry.run.context for entry in unfinished}), unfinished)
         left = longest if deadline is None else deadline - time.monotonic()
         if left <= 0:

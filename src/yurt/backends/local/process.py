@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
 else:
-    import _signal as signal  # the module signal takes longer to import than all else together: it makes enums of numbers
+    import _signal as signal  # the module signal, which makes enums of numbers, takes longer to import than all else
 
 
 def born(pid: int) -> int | None:

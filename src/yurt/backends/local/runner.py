@@ -95,8 +95,7 @@ class _Start:
         if self.facts.limit:
             self.stop_at = began + self.facts.limit
         self.child = self._start_command()
-        with open(f"{CHILD}1", "w", opener=gate.private) as file:
-            file.write(f"{self.child} {process.born(self.child) or ''}\n")
+        _try_to_write(f"{CHILD}1", "w", f"{self.child} {process.born(self.child) or ''}\n")
         self._wait_for_command(began)
         # Before it is reaped: until then no other process can have its id.
         self._signal_command(signal.SIGKILL)  # processes that the command left behind
@@ -219,11 +218,7 @@ class _Start:
         fields = f'{{"code":0,"signal":0,"cause":"","started":{self.began},"ended":{now},"seconds":{now - self.began},'
         fields += f'"node":"{self.node}","job":"{self.pid}","restarts":0'
         fields += f',"usage":{{"seconds":{seconds:.1f},"cpu_seconds":{cpu:.2f},"nodes":1}}'
-        try:
-            with open(USAGE, "a", opener=gate.private) as file:
-                file.write(f"1 {seconds:.1f} {cpu:.2f} 0.00 0 0 - -\n")
-        except OSError:
-            pass
+        _try_to_write(USAGE, "a", f"1 {seconds:.1f} {cpu:.2f} 0.00 0 0 - -\n")
         try:
             measured = work_folder.measured()
         except OSError:
@@ -246,6 +241,15 @@ def _spent() -> str:
         fields = file.read().rpartition(")")[2].split()
     with open("/proc/uptime") as file:
         return f"{int(fields[13]) + int(fields[14])} {file.read().split()[0]}"
+
+
+def _try_to_write(path: str, mode: str, text: str) -> None:
+    """Write a file that the run can do without: the disk may be full."""
+    try:
+        with open(path, mode, opener=gate.private) as file:
+            file.write(text)
+    except OSError:
+        pass
 
 
 def _kill_session(pid: int) -> None:

@@ -38,7 +38,7 @@ def tend(store: Store, context: str, backend: Backend, watch: Watch = unwatched)
 
 def _repeat(store: Store, backend: Backend, state: EnvState, entries: Sequence[Entry], watch: Watch) -> None:
     """Repeat a build that was interrupted, or that needs packages that the index of the site lacks."""
-    from yurt.lifecycle.env import build  # not at the top: every refresh imports this module
+    from yurt.lifecycle.env import build  # needs a second to import, and no other refresh needs it
 
     envs = [each.run.env for each in entries if each.run.env is not None]
     env = next((each for each in envs if each.place == "tmpdir"), envs[0])
