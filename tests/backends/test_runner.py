@@ -73,7 +73,7 @@ def ended(home: Path, *words: str) -> dict[str, Any]:
     eventually(lambda: born(int((folder / "winner").read_text().rpartition(".")[2])) is None)  # it tidies up
     ending = json.loads((folder / "exit.json").read_text())
     usage = ending.pop("usage")
-    assert usage.pop("seconds") >= 0 and usage.pop("cpu_seconds") >= 0
+    assert usage.pop("seconds") >= 0 and usage.pop("cpu_seconds") >= 0 and usage.pop("memory_mb", 1) > 0
     assert ending.pop("job") == (folder / "winner").read_text().strip().partition(".")[2]
     assert abs(ending.pop("started") - time.time()) < 100 and ending.pop("ended") and ending.pop("seconds") < 9
     own_names = {
