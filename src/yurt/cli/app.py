@@ -49,7 +49,6 @@ def enable_gc() -> None:
     """Turn garbage collection on again, for verbs that run long; `yurt.__main__` turns it off."""
     import gc
 
-    gc.freeze()  # what the imports made is never garbage: do not search it
     gc.enable()
 
 
