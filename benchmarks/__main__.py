@@ -30,6 +30,7 @@ BENCHMARKS = (
     "fetch",
     "sampler",
     "calls",
+    "local_run",
 )
 
 

@@ -26,6 +26,7 @@ FOR_TESTS = (
     "libarchive-tools",
     "chromium",
     "mmdebstrap",
+    "strace",
 )
 NEEDED = (*packages.PACKAGES, *FOR_TESTS)
 

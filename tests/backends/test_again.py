@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from yurt.backends import scripts
-from yurt.backends.local import waiter
 from yurt.backends.local.backend import LocalBackend
+from yurt.backends.local.process import born
 from yurt.clocks import clocks
 from yurt.hosts import LocalHost
 from yurt.lifecycle.plan.plan import plan as planning
@@ -174,7 +174,7 @@ def test_a_child_that_still_saves_is_waited_for(backend: LocalBackend, plan: Pla
     folder = Path(made.run.folder)
     submit(backend, made)
     eventually((folder / "child.1").exists)
-    eventually(lambda: waiter.born(int((folder / "child.1").read_text().split()[0])) is None)
+    eventually(lambda: born(int((folder / "child.1").read_text().split()[0])) is None)
     assert observe(backend, made).live == "running"
     (folder / "go").touch()
     status = follow(backend, made)
@@ -193,7 +193,7 @@ def test_a_zombie_is_not_waited_for(shell: str) -> None:
         assert output(process.pid) == "runs\n"
         assert process.stdin is not None
         process.stdin.close()
-        eventually(lambda: waiter.born(process.pid) is None)
+        eventually(lambda: born(process.pid) is None)
         os.killpg(process.pid, 0)  # it still exists
         assert output(process.pid) == "over\n"
     assert output(process.pid) == "over\n"
@@ -437,6 +437,11 @@ def test_a_disk_without_hard_links_and_a_folder_of_a_strange_name(
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "ln").write_text('#!/bin/sh\n[ "$1" = -s ] && exec /bin/ln "$@"\nexit 1\n')
     (tmp_path / "bin" / "ln").chmod(0o755)
+
+    def no_link(*_paths: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_link)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("YURT_DATA_HOME", str(tmp_path / 'it\'s $(a) "day" *'))
     backend = LocalBackend(LocalHost(), tmp_path / "slots")

@@ -17,7 +17,7 @@ import pexpect
 import pytest
 
 from tests.calls import YURT, call
-from yurt.backends.local import waiter
+from yurt.backends.local import process, waiter
 from yurt.backends.local.backend import LocalBackend
 from yurt.hosts import LocalHost
 from yurt.lifecycle.plan.plan import plan as planning
@@ -218,7 +218,7 @@ def test_a_machine_that_was_restarted(backend: LocalBackend, plan: Planner, home
     submit(backend, made)
     eventually((Path(made.run.folder) / "child.1").exists)
     job = pid_of_job(backend, made)
-    boot = waiter.boot()
+    boot = process.boot()
     for file in (Path(made.run.folder) / "gen.1", *(home / "data" / "slots").glob("[!.]*")):
         assert boot in file.read_text()
         file.write_text(file.read_text().replace(boot, "0" * len(boot)))
@@ -228,7 +228,7 @@ def test_a_machine_that_was_restarted(backend: LocalBackend, plan: Planner, home
         assert seen.live is None, "a process of another boot was taken for the run"
         status = next_status(Status(state="running", attempts=1), seen, time.time())
         assert (status.state, status.reason) == ("lost", "this machine was rebooted during the run")
-        assert waiter.born(child), "another process with the same id was killed"
+        assert process.born(child), "another process with the same id was killed"
         assert not waiter.tickets(str(backend.slots)), "its slot is not free"
     finally:
         os.kill(job, signal.SIGTERM)
@@ -251,7 +251,7 @@ def test_a_waiter_killed_in_the_queue_is_replaced(home: Path) -> None:
     waits, hog = rows()
     assert (waits["state"], hog["state"]) == ("queued", "running")
     os.kill(int(waits["job"]), signal.SIGKILL)
-    eventually(lambda: waiter.born(int(waits["job"])) is None)
+    eventually(lambda: process.born(int(waits["job"])) is None)
     again = rows()[0]
     assert again["state"] == "queued" and again["job"] != waits["job"]
     runs = next((home / "data" / "projects").glob("*/runs"))
@@ -322,7 +322,7 @@ def test_ctrl_c_while_following_leaves_the_run_alone(home: Path) -> None:
 
 def test_invalid_tickets_are_ignored(backend: LocalBackend, plan: Planner) -> None:
     backend.slots.mkdir(parents=True)
-    alien: dict[str, Any] = {"run": "x", "pid": os.getpid(), "born": waiter.born(os.getpid()), "boot": "elsewhere"}
+    alien: dict[str, Any] = {"run": "x", "pid": os.getpid(), "born": process.born(os.getpid()), "boot": "elsewhere"}
     for name, text in {
         "1-half": '{"run": ',
         "2-list": "[]",

@@ -14,7 +14,7 @@ from tests import other_tools
 from tests.backends.test_contract import backend, home, plan  # noqa: F401 - fixtures
 from tests.calls import YURT
 from tests.user import User
-from yurt.backends.local import waiter
+from yurt.backends.local import process
 from yurt.model import layout
 from yurt.testing.shell_contract import ShellContract
 from yurt.testing.waiting import eventually
@@ -62,14 +62,14 @@ def assert_is_start_time(yurt: Mac, line: str) -> None:
     argv = [str(yurt.tools / "ps"), "-o", "stat=", "-o", "lstart=", "-p", pid]
     printed = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(waiter, "_output", lambda *_argv: printed)
-        assert waiter._born_by_ps(int(pid)) == int(recorded)
+        patch.setattr(process, "_output", lambda *_argv: printed)
+        assert process._born_by_ps(int(pid)) == int(recorded)
 
 
 def test_a_zombie_and_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     for printed in ("", "Z    Mon Nov 16 21:31:27 2026\n"):
-        monkeypatch.setattr(waiter, "_output", lambda *_argv, printed=printed: printed)
-        assert waiter._born_by_ps(1) is None
+        monkeypatch.setattr(process, "_output", lambda *_argv, printed=printed: printed)
+        assert process._born_by_ps(1) is None
 
 
 @needs_root

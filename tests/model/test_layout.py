@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 
 import yurt
-from yurt.backends.local import waiter
+from yurt.backends.local import runner, waiter, work_folder
 from yurt.model import layout
 from yurt.node import call, metrics
 
 SOURCE = Path(yurt.__file__).parent
-ALONE = ("node/", "backends/local/waiter.py", "backends/local/staying/records.py")
+ALONE = (
+    "node/",
+    *(f"backends/local/{name}.py" for name in ("waiter", "runner", "work_folder", "staying/records")),
+)
 """Programs that cannot import the names; a test below compares them."""
 
 NAMES = {name: value for name, value in vars(layout).items() if name.isupper() and isinstance(value, str)}
@@ -41,8 +44,9 @@ def test_names_are_unique() -> None:
 
 
 def test_standalone_programs_use_the_same_names() -> None:
-    own = {name: value for name, value in vars(waiter).items() if name in NAMES}
-    assert own and own == {name: NAMES[name] for name in own}
+    for program in (waiter, runner, work_folder):
+        own = {name: value for name, value in vars(program).items() if name in NAMES}
+        assert own and own == {name: NAMES[name] for name in own}
     assert metrics.NAME == layout.METRICS
     assert Path(call.TARGET).name == layout.RESULT
 

@@ -47,12 +47,14 @@ def check_responds(context: Context, backend: Backend | Host) -> None:
     )
 
 
-def slots() -> set[str]:
-    """Return the runs on this machine that have a slot or wait for one."""
+def slots() -> dict[str, int]:
+    """Return the processes of the runs on this machine that have a slot or wait for one."""
     from yurt.backends.local import waiter
 
     folder = paths.data_home() / "slots"
-    return {ticket["run"] for ticket in waiter.tickets(str(folder)).values()} if folder.is_dir() else set()
+    if not folder.is_dir():
+        return {}
+    return {ticket["run"]: ticket["pid"] for ticket in waiter.tickets(str(folder)).values()}
 
 
 def real_host(context: Context) -> str:

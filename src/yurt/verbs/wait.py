@@ -18,6 +18,9 @@ from yurt.verbs.steps import STEPS
 GROWTH = 1.3
 """How much longer each pause between two refreshes is than the one before."""
 
+NEW, SHORT = 2, 0.15
+"""Runs on this machine that are not older than NEW seconds get SHORT seconds to end before the first refresh."""
+
 LAG = 0.05
 """How late a wait may end, as a fraction of the age of a run."""
 
@@ -86,6 +89,8 @@ def until_ended(
     unfinished = [entry for entry in entries if not entry.status.final]
     while unfinished:
         ends = LocalEnds(unfinished)  # before the refresh, so that no end after it is missed
+        if ends.all_alive and time.time() - min(entry.run.created for entry in unfinished) < NEW:
+            ends.sleep(SHORT if deadline is None else min(SHORT, deadline - time.monotonic()))
         unfinished = refresh(sorted({entry.run.context for entry in unfinished}), unfinished)
         left = longest if deadline is None else deadline - time.monotonic()
         if left <= 0:

@@ -34,7 +34,9 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   make_work_folder
   [ -z "${stage-}" ] || use_stage "${1-}"
   # The start folder too: the code does not contain it if it has no files.
-  insist mkdir -p "$run/@OUTPUTS@" "$run/@CHECKPOINTS@" "$run/@WORK@${subfolder:+/$subfolder}" || fail "cannot write to $run"
+  if ! { [ -d "$run/@OUTPUTS@" ] && [ -d "$run/@CHECKPOINTS@" ] && [ -d "$run/@WORK@${subfolder:+/$subfolder}" ]; }; then
+    insist mkdir -p "$run/@OUTPUTS@" "$run/@CHECKPOINTS@" "$run/@WORK@${subfolder:+/$subfolder}" || fail "cannot write to $run"
+  fi
   umask "$mask"
   [ -z "${YURT_INSTEAD-}" ] || launcher=
   [ -z "$first_session" ] || [ -n "${YURT_INSTEAD-}" ] || launcher='' container='' pyxis='' # those are for sessions

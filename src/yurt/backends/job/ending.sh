@@ -93,13 +93,23 @@ fold() { # after the end of a task, only exit.json, logs and results stay: a swe
 plain_text() { # plain_text TEXT LENGTH: prints a text without what JSON would escape
   printf %s "$1" | LC_ALL=C tr '\042\134' '\047/' | LC_ALL=C tr -c ' -~' ' ' | cut -c "1-$2"
 }
+is_empty() { # is_empty FOLDER: whether it contains nothing, or does not exist
+  for name in "$1"/* "$1"/.[!.]* "$1"/..?*; do
+    if [ -e "$name" ] || [ -h "$name" ]; then return 1; fi
+  done
+}
 measured() { # prints fields for exit.json: what the results take; nothing if that takes too long, or time is short
   [ -z "$cause" ] && command -v timeout > /dev/null 2>&1 || return 0
   set --
-  for each in @OUTPUTS@ @CHECKPOINTS@ @WORK@; do [ ! -d "$each" ] || set -- "$@" "$each"; done
+  for each in @OUTPUTS@ @CHECKPOINTS@ @WORK@; do is_empty "$each" || set -- "$@" "$each"; done
   [ $# -gt 0 ] || { echo ',"kb":0,"files":0' && return; }
-  kb=$(timeout -k 2 20 du -sk "$@" 2> /dev/null | awk -v all=$# '{ sum += $1; seen++ } END { if (seen == all) printf "%.0f", sum }')
-  [ -n "$kb" ] || return 0
+  kb=0 all=$#
+  while read -r size _folder; do
+    kb=$((kb + ${size:-0})) all=$((all - 1))
+  done << end
+$(timeout -k 2 20 du -sk "$@" 2> /dev/null)
+end
+  [ "$all" -eq 0 ] || return 0
   newer=
   [ ! -e @COPIED@ ] || newer=@COPIED@ # copies of the code are no results
   count=$({
@@ -154,11 +164,11 @@ end
   [ -z "$why" ] || why=$(plain_text "$why" 300)
   [ -z "$unstaged" ] || unstaged=$(plain_text "$unstaged" 700)
   patience=600 # without it, the end is not known; a full disk may have room soon
-  write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))${why:+,\"why\":\"$why\"}${unstaged:+,\"unstaged\":\"$unstaged\"}$usage$(measured)}" > /dev/null
+  write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$node\",\"job\":\"$job\",\"restarts\":$((k - 1))${why:+,\"why\":\"$why\"}${unstaged:+,\"unstaged\":\"$unstaged\"}$usage$(measured)}" > /dev/null
   patience=
   [ -n "$sweep" ] || write_once "@END@$k" "$1 done $began $now" > /dev/null
   drop_shares
-  rm -f @WHY@
+  [ ! -e @WHY@ ] || rm -f @WHY@
   drop_copy "$local_env"
   tidy
   if read_written @EXIT@ > /dev/null; then fold; fi

@@ -38,7 +38,8 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   owner=$(write_once @WINNER@ "$nonce.$job") || exit 75
   if [ -n "$sweep" ] && read_written @EXIT@ > /dev/null; then fold && exit 0; fi
   [ -z "$only" ] || [ "$owner" = cancelled ] || nonce=${owner%%.*} # submitted for a start that is due
-  me=$nonce.$job.${SLURM_RESTART_COUNT:-0}${only:+-$only}.$(uname -n).$$.${born:-0}.${boot:-0}
+  node=$(uname -n)
+  me=$nonce.$job.${SLURM_RESTART_COUNT:-0}${only:+-$only}.$node.$$.${born:-0}.${boot:-0}
   [ "${owner%%.*}" = "$nonce" ] || { drop_shares "$share"; exit 0; }
   [ "$owner" = "$nonce.$job" ] || [ -n "$only" ] || exit 0
   unclaimed=
@@ -133,13 +134,21 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   fi
   finish "$status" "$cause"
 }
+end_start() { # end_start NONCE ME STATUS CAUSE BEGAN SPENT: finishes the start that backends/local/runner.py made
+  mask=$(umask)
+  umask 077
+  nonce=$1 me=$2 job=$$ k=1 came=$5 began=$5 spent_before=$6 cause=$4 patience='' stopped='' silent='' child='' timers=''
+  local_env='' keeper='' stage_until='' unstaged='' stage_saved='' node=$(uname -n)
+  cd "$run" || exit 75
+  finish "$3" "$4"
+}
 case ${1-} in
   '') YURT_RESTARTS=0 exec "$(command -v bash || command -v sh)" "${sweep:-$run}/@JOB@" inside ;;
-  inside)
-    if [ -n "$first_session" ] && [ -n "${YURT_INSTEAD-}" ]; then run_session; else run_command "${2-}"; fi ;;
+  inside) run_session ;;
   session) begin_session ;;
   hold) hold_resources ;;
   heartbeat) shift && heartbeat "$@" ;;
   sample) shift && sample "$@" ;;
+  ended) shift && end_start "$@" ;;
   *) run_start "$@" ;;
 esac

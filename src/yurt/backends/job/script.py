@@ -354,6 +354,7 @@ PARTS = (
     "secrets.sh",
     "workdir.sh",
     "command.sh",
+    "inside.sh",
     "signals.sh",
     "time_limit.sh",
     "heartbeat.sh",
@@ -363,7 +364,7 @@ PARTS = (
     "holder.sh",
     "main.sh",
 )
-"""The parts of job.sh in order: only functions, which main.sh calls at the end."""
+"""The parts of job.sh in order: only functions, which main.sh calls at the end, and inside.sh before."""
 
 
 @cache

@@ -15,21 +15,24 @@ make_work_folder() { # the working directory: a copy of the code if it is small,
   fi
 }
 fill_work_folder() {
-  rm -rf "$aside" || return
+  [ ! -e "$aside" ] || rm -rf "$aside" || return
   if [ -z "$code" ]; then
     mkdir "$aside"
     return
   fi
-  entries='' bytes='' listed=''
-  { read -r entries bytes && listed=$(cat); } 2> /dev/null < "${code%/*}/.${code##*/}.folders"
+  entries='' bytes=''
+  { read -r entries bytes; } 2> /dev/null < "${code%/*}/.${code##*/}.folders"
   few=200 most=10000000
   [ -z "$sweep" ] || few=50 most=2000000 # for each task
-  [ "$(id -u)" -ne 0 ] || few=100000 most=200000000 # root can write to read-only files, which other runs use too
-  if [ -n "$copy" ] || { [ "${entries:-1000000}" -le "$few" ] && [ "${bytes:-1000000000}" -le "$most" ]; }; then
+  # Root can write to read-only files, which other runs use too.
+  if [ -n "$copy" ] || code_is_small || { few=100000 most=200000000 && code_is_small && [ "$(id -u)" -eq 0 ]; }; then
     copy_folder '' && make_writable && stamp_copied
   else
     link_code
   fi
+}
+code_is_small() {
+  [ "${entries:-1000000}" -le "$few" ] && [ "${bytes:-1000000000}" -le "$most" ]
 }
 copy_folder() { # copy_folder FOLDER: copies a folder of the code
   mkdir -p "$aside/$1" && cp -a "$code/$1/." "$aside/$1/" && chmod -R u+w "$aside/$1"
@@ -51,7 +54,7 @@ link_code() { # few files: all folders are real. Many: those listed with the cod
   rm -rf "$aside"
   link_all "$code" "$aside" && make_real "$subfolder" || return
   while IFS= read -r folder; do make_real "$folder" || return; done << end
-$listed
+$(tail -n +2 "${code%/*}/.${code##*/}.folders" 2> /dev/null)
 end
   make_writable
 }

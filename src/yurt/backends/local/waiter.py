@@ -1,4 +1,4 @@
-"""Waits for CPU and GPU slots of this machine, then executes job.sh. Standard library only; started as a script.
+"""Waits for CPU and GPU slots of this machine, then runs a run. Standard library only: each run has such a process.
 
 Every local run of a user has one such process until it starts. Tickets in a shared folder record which runs wait or
 run, and their CPUs and GPUs; a ticket is valid while its process is alive. First come, first served. There is no
@@ -7,56 +7,22 @@ daemon: a run inherits the environment of the `yurt run` that submitted it.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
-import subprocess
 import sys
 import time
-from typing import Any
 
-Ticket = dict[str, Any]
+from yurt.backends.local.gate import private
+from yurt.backends.local.process import boot, born, restore_signals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Ticket = dict[str, Any]
 
 # The same as in yurt.model.layout, which this script cannot import.
 JOB, WINNER, EXIT, CANCEL, OUT_LOG, ERR_LOG = "job.sh", "winner", "exit.json", "cancel", "out.log", "err.log"
-
-
-def born(pid: int) -> int | None:
-    """Return a number for the start time of a process; None if it does not exist or is a zombie.
-
-    Ticks since boot where there is /proc, otherwise the digits of the time that ps prints: as `born` in job.sh.
-    """
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return None if fields[0] in "ZX" else int(fields[19])
-    except (OSError, IndexError, ValueError):
-        return None if os.path.isdir("/proc/self") else _born_by_ps(pid)
-
-
-def _born_by_ps(pid: int) -> int | None:
-    state, _, started = _output("ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)).strip().partition(" ")
-    digits = "".join(filter(str.isdigit, started))
-    return int(digits) if digits and state[0] not in "ZX" else None
-
-
-def boot() -> str:
-    """Return the id of the current boot; empty if the system has none."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip()
-    except OSError:
-        return _output("sysctl", "-n", "kern.bootsessionuuid").strip()
-
-
-def _output(*argv: str) -> str:
-    """Return what a program prints, in English and UTC; empty if it fails."""
-    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC0"}
-    try:
-        done = subprocess.run(argv, capture_output=True, env=environment, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode(errors="replace") if done.returncode == 0 else ""
 
 
 def machine() -> tuple[int, int]:
@@ -73,6 +39,8 @@ def _cores() -> int:
 def _gpus() -> int:
     if not os.path.exists("/dev/nvidia0"):
         return 0
+    import subprocess
+
     try:
         listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -80,16 +48,17 @@ def _gpus() -> int:
     return listed.stdout.count(b"GPU ")
 
 
-def tickets(folder: str) -> dict[str, Ticket]:
-    """Return the tickets of living processes by name, oldest first; remove the others."""
-    import json  # not at the top: `yurt run` plans without any ticket
+def tickets(folder: str, mine: str = "") -> dict[str, Ticket]:
+    """Return the tickets of living processes by name, oldest first, without `mine`; remove those of others."""
+    found: dict[str, Ticket] = {}
+    names = sorted(name for name in os.listdir(folder) if not name.startswith(".") and name != mine)
+    if not names:
+        return found
+    import json  # not at the top: most runs find no other ticket
 
-    found = {}
     here = boot()
-    for name in sorted(os.listdir(folder)):
+    for name in names:
         path = os.path.join(folder, name)
-        if name.startswith("."):
-            continue
         try:
             with open(path) as file:
                 ticket = json.load(file)
@@ -99,30 +68,38 @@ def tickets(folder: str) -> dict[str, Ticket]:
         if lives:
             found[name] = ticket
         else:
-            with contextlib.suppress(OSError):
+            try:
                 os.unlink(path)
+            except OSError:
+                continue
     return found
 
 
-def private(path: str, flags: int) -> int:
-    """Create a file with mode 0600: the umask is the user's, for the command."""
-    return os.open(path, flags | os.O_CLOEXEC, 0o600)
-
-
 def write(folder: str, name: str, ticket: Ticket) -> None:
-    import json
-
     aside = os.path.join(folder, "." + name)
     with open(aside, "w", opener=private) as file:
-        json.dump(ticket, file)
+        file.write("{" + ", ".join(f'"{key}": {_json(value)}' for key, value in ticket.items()) + "}")
     os.replace(aside, os.path.join(folder, name))
+
+
+def _json(value: Any) -> str:
+    """Return the JSON of a value of a ticket. The module json takes longer to import than all else together."""
+    if isinstance(value, str):
+        if not all(letter.isalnum() or letter in ".-_" for letter in value) or not value.isascii():
+            raise ValueError(f"unexpected text in a ticket: {value}")
+        return f'"{value}"'
+    if isinstance(value, list):
+        return "[" + ", ".join(map(str, value)) + "]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
 
 
 def claim(folder: str, name: str, ticket: Ticket) -> int:
     """Claim slots for a run: return 0 if it can start now, else how many runs are ahead of it."""
     with open(os.path.join(folder, ".lock"), "w", opener=private) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        there = tickets(folder)
+        there = tickets(folder, name)
         cores, devices = machine()
         running = [each for each in there.values() if each["running"]]
         ahead = [other for other, each in there.items() if not each["running"] and not each["follows"] and other < name]
@@ -196,8 +173,20 @@ def numbers(text: str) -> list[int]:
     return found
 
 
-def become(folder: str, name: str, ticket: Ticket, before: list[str], *, stops: list[str], words: list[str]) -> int:
-    """Wait for the runs before this one and for slots, then execute job.sh; return if one of `stops` exists."""
+def become(
+    folder: str,
+    name: str,
+    ticket: Ticket,
+    before: list[str],
+    *,
+    stops: list[str],
+    words: list[str],
+    facts: str = "",
+) -> int:
+    """Wait for the runs before this one and for slots, then execute job.sh; return if one of `stops` exists.
+
+    `facts`: those of an ordinary run, for runner.py.
+    """
     while ahead := follow(folder, name, ticket, before) or claim(folder, name, ticket):
         time.sleep(min(0.2 * ahead, 3))
         if any(map(os.path.exists, stops)):
@@ -205,10 +194,17 @@ def become(folder: str, name: str, ticket: Ticket, before: list[str], *, stops: 
             return 0
     if machine()[1]:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(str(device) for device in ticket["devices"])
+    restore_signals()
+    if facts:
+        from yurt.backends.local import runner
+
+        code = runner.run(words[0], facts)
+        os.unlink(os.path.join(folder, name))
+        return code
     return os.execv("/bin/sh", ["sh", JOB, *words])
 
 
-def main(folder: str, cpus: int, gpus: int, before: list[str], *, run: str, nonce: str, start: str) -> int:
+def main(folder: str, cpus: int, gpus: int, facts: str, before: list[str], *, run: str, nonce: str, start: str) -> int:
     """Detach, take a ticket, send the process id to the caller, wait, execute job.sh; or run all tasks of a sweep."""
     mask = os.umask(0o077)
     writer = detached()
@@ -229,7 +225,8 @@ def main(folder: str, cpus: int, gpus: int, before: list[str], *, run: str, nonc
     send_pid(writer)
     os.umask(mask)
     stops = [CANCEL] if start else [WINNER, f"{WINNER}.d"]
-    return become(folder, name, ticket, before, stops=stops, words=[nonce, *([start] if start else [])])
+    words = [nonce, *([start] if start else [])]
+    return become(folder, name, ticket, before, stops=stops, words=words, facts="" if start else facts)
 
 
 def tasks_of(group: str) -> list[tuple[int, str]]:
@@ -289,6 +286,10 @@ def run_tasks(
     return 0
 
 
-if __name__ == "__main__":
-    slots, wanted_cpus, wanted_gpus, *earlier, run_id, once, start_number = sys.argv[1:]
-    sys.exit(main(slots, int(wanted_cpus), int(wanted_gpus), earlier, run=run_id, nonce=once, start=start_number))
+def begin() -> None:
+    """Read the arguments, wait, and run."""
+    slots, cpus, gpus, facts, *before, run, nonce, start = sys.argv[1:]
+    if facts and not start:
+        from yurt.backends.local import runner  # noqa: F401 # now: yurt may be updated while this waits
+    code = main(slots, int(cpus), int(gpus), facts, before, run=run, nonce=nonce, start=start)
+    os._exit(code)  # at once: nothing is buffered

@@ -17,8 +17,8 @@ def script() -> str:
 
 def read(mark: str, text: str, *, now: float) -> NodeFacts:
     parts = sections(mark, text)
-    rows = [line.split(" ", 1) for line in parts.get("node", [])]
-    single = {row[0]: row[1] for row in rows if len(row) == 2 and row[0] not in ("tool", "disk")}
+    rows = [line.split(" ", 1) for line in parts.get("node", []) if " " in line]
+    single = {row[0]: row[1] for row in rows if row[0] not in ("tool", "disk")}
     free, _, disk = next((row[1] for row in rows if row[0] == "disk"), "").partition(" ")
     return NodeFacts(
         node=single.get("node", ""),
@@ -27,7 +27,7 @@ def read(mark: str, text: str, *, now: float) -> NodeFacts:
         ssh=parts.get("ssh", ["no"])[0] == "yes",
         local_disk=disk,
         local_free_mb=int(free) * 1024 // MB if free.isdigit() else None,
-        tools=dict(row[1].split(" ", 1) for row in rows if row[0] == "tool"),
+        tools=dict(row[1].split(" ", 1) for row in rows if row[0] == "tool" and " " in row[1]),
         tmpdir=single.get("tmpdir") == "yes",
         cuda=single.get("cuda", ""),
     )

@@ -1,4 +1,4 @@
-"""Runs the function calls of a sweep in processes that stay and take the next call. Started as a script.
+"""Runs the function calls of a sweep in processes that stay and take the next call.
 
 Instead of waiter.py, for the sweeps that `may_stay` (plan.py) accepts. One dispatcher per sweep hands out the tasks, in
 order, to one runner per slot (runner.py), which writes the same records as job.sh, in the same order. Each process can
@@ -13,14 +13,10 @@ import json
 import os
 import select
 import socket
-import stat
 import sys
 import time
 
-if __name__ == "__main__":
-    sys.path.append(__file__.rpartition("/yurt/")[0])
-
-from yurt.backends.local import waiter
+from yurt.backends.local import own, waiter
 from yurt.backends.local.staying import records
 from yurt.backends.local.staying.runner import Runner
 from yurt.backends.local.staying.running import Sweep
@@ -121,26 +117,19 @@ class Dispatcher:
             runner.sendall(b"%d\n" % self._runners.asked[runner])
 
 
-def safe(paths: list[str]) -> bool:
-    """Whether the paths that a call executes, yurt's folder first, are this user's; if not, job.sh says why."""
-    for path in paths:
-        try:
-            found = os.stat(path)
-        except OSError:
-            continue
-        if found.st_uid != os.geteuid() or (path == paths[0] and found.st_mode & (stat.S_IWOTH | stat.S_IWGRP)):
-            return False
-    return True
-
-
 def main(words: list[str]) -> int:
     """Detach, take a ticket for the sweep, send the process id to the caller, and dispatch the tasks."""
-    about, slots, cpus, gpus, *before, run, nonce, start = words
+    about, slots, cpus, gpus, facts, *before, run, nonce, start = words
     given = json.loads(about)
     paths = given.pop("own")
     tasks = [each for group in start.split() for each in waiter.tasks_of(group)] if ":" in start else []
-    if not tasks or any(start for _task, start in tasks) or os.path.exists(records.NO_LINKS) or not safe(paths):
-        return waiter.main(slots, int(cpus), int(gpus), before, run=run, nonce=nonce, start=start)
+    if (
+        not tasks
+        or any(start for _task, start in tasks)
+        or os.path.exists(records.NO_LINKS)
+        or not own.surely_own(paths)
+    ):
+        return waiter.main(slots, int(cpus), int(gpus), facts, before, run=run, nonce=nonce, start=start)
     mask = os.umask(0o077)
     writer = waiter.detached()
     os.makedirs(slots, mode=0o700, exist_ok=True)
@@ -161,5 +150,6 @@ def main(words: list[str]) -> int:
     return 0
 
 
-if __name__ == "__main__":
+def begin() -> None:
+    """Read the arguments, and dispatch."""
     sys.exit(main(sys.argv[1:]))

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from yurt.backends.local import waiter
+from yurt.backends.local import gate, process
 
 # The same as in yurt.model.layout, which costs too much to import here; a test compares them.
 WINNER, START, STOPPED, CHILD, EXIT, CANCEL = "winner", "gen.1", "stopped.1", "child.1", "exit.json", "cancel"
@@ -55,7 +55,7 @@ def read(path: str) -> str:
 
 
 def write(path: str, content: bytes, *, sync: bool = False) -> None:
-    with open(path, "wb", opener=waiter.private) as file:
+    with open(path, "wb", opener=gate.private) as file:
         file.write(content)
         file.flush()
         if sync:
@@ -99,7 +99,7 @@ class Common:
     def __init__(self, sweep: str, nonce: str, own: str) -> None:
         pid = os.getpid()
         self.winner = f"{nonce}.{pid}"
-        self.start = f"{nonce}.{pid}.0.{os.uname().nodename}.{pid}.{waiter.born(pid) or 0}.{waiter.boot() or 0}"
+        self.start = f"{nonce}.{pid}.0.{os.uname().nodename}.{pid}.{process.born(pid) or 0}.{process.boot() or 0}"
         self._files = {name: f"{sweep}/{name}.{own}" for name in (WINNER, START)}
 
     def put(self, name: str, text: str, folder: str) -> str:
@@ -156,7 +156,7 @@ def make_folder(folder: str, params: bytes) -> None:
     os.makedirs(folder, exist_ok=True)
     write(f"{folder}/{PARAMS}", params)
     for name in (OUT_LOG, ERR_LOG):
-        os.close(waiter.private(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+        os.close(gate.private(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND))
 
 
 def write_end(folder: str, fields: dict[str, Any], own: str) -> None:

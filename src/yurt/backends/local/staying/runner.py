@@ -13,7 +13,7 @@ import time
 from collections import deque
 from typing import Any
 
-from yurt.backends.local import waiter
+from yurt.backends.local import gate, waiter
 from yurt.backends.local.staying import records
 from yurt.backends.local.staying.running import Running, Sweep
 from yurt.backends.local.staying.workdir import Pattern
@@ -191,8 +191,8 @@ class Runner:
         sweep, folder = self._sweep, call.folder
         flags = os.O_WRONLY | os.O_APPEND
         logs = (
-            waiter.private(f"{folder}/{records.OUT_LOG}", flags),
-            waiter.private(f"{folder}/{records.ERR_LOG}", flags),
+            gate.private(f"{folder}/{records.OUT_LOG}", flags),
+            gate.private(f"{folder}/{records.ERR_LOG}", flags),
         )
         # As job.sh does it: the environment, the working directory, and then the program for calls.
         try:

@@ -18,7 +18,7 @@ import socket
 import subprocess
 from typing import Any
 
-from yurt.backends.local import waiter
+from yurt.backends.local import process, waiter
 
 CHANNEL = "YURT_CALL_CHANNEL"
 """The variable with the file descriptor of the socket."""
@@ -52,7 +52,7 @@ class Worker:
         self.channel = own
         self.first = number
         self.pid = self._process.pid
-        self.born = waiter.born(self.pid) or 0
+        self.born = process.born(self.pid) or 0
         self._said = b""
 
     def give(self, call: dict[str, Any]) -> bool:
