@@ -19,7 +19,8 @@ import pytest
 
 import yurt
 from tests.api.conftest import Here
-from yurt.backends.local import process, waiter
+from yurt.backends.local import waiter
+from yurt.backends.local.process import born
 from yurt.backends.local.staying import plan, records
 from yurt.model import layout
 from yurt.testing.waiting import eventually
@@ -136,10 +137,10 @@ def test_a_process_ends_if_a_call_leaves_something_behind(here: Here, what: str)
     with yurt.executor("local", snapshot=False, max_workers=1) as executor:
         first, second = executor.map(leaves, [what, "nothing"], timeout=SECONDS)
         assert (first == second) == (what == "nothing")
-        eventually(lambda: process.born(first) is None)
+        eventually(lambda: born(first) is None)
     if what == "process":
         found = subprocess.run(["pgrep", "-g", str(first)], capture_output=True, text=True, check=False).stdout.split()
-        assert all(process.born(int(pid)) is None for pid in found), "process 1 may reap late what was killed"
+        assert all(born(int(pid)) is None for pid in found), "process 1 may reap late what was killed"
 
 
 def slow(x: int) -> int:
