@@ -80,7 +80,7 @@ measured() { # measured: measures the folders of runs on standard input; prints 
     for part in @OUTPUTS@ @CHECKPOINTS@ @WORK@; do
       [ ! -d "$run/$part" ] || { some=$some$run/$part$newline && many=$((many + 1)); }
     done
-    [ "$many" -ge 200 ] || continue
+    [ "$many" -ge 100 ] || continue
     printf '%s' "$some" | measure_all || return # a folder without a line counts as empty
     some='' many=0
   done
