@@ -5,26 +5,45 @@ What a verb prints of everything, such as `ps --all`, may grow; what it does for
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from benchmarks.counts import peak_kib
 from benchmarks.figures import Figure, table
 from benchmarks.instructions import instructions
 from benchmarks.side_by_side import YURT, Bench
 
+if TYPE_CHECKING:
+    from yurt.store import Found
+
 MANY = 100_000
 GROWTH, MEMORY = 1.2, 200
 BATCH = 5000
 NAMED = "the-named-run"
 
+ALL_RUNS = {
+    "ps": ["ps"],
+    "ps --cached --json": ["ps", "--cached", "--json"],
+    "ps of a context": ["ps", "--context", "old"],
+    "show RUN": ["show", NAMED],
+    "show of the last run": ["show", "@last"],
+    "logs RUN": ["logs", NAMED],
+    "run --dry-run": ["--context", "here", "run", "--dry-run", "train.py"],
+    "run, local": ["--context", "here", "run", "train.py"],
+}
+MEASURED = ("ps", "show RUN", "run, local", "show of a task")
 
-def entries(count: int, now: float) -> Iterator[tuple[str, object]]:
-    """Yield the ids and records of runs as after years of work."""
+
+def entries(count: int, now: float) -> Iterator[Found]:
+    """Yield records of runs as after years of work."""
     from yurt.model import ids
     from yurt.model.run import Chosen, Code, Run, Status
     from yurt.store import Found
@@ -49,49 +68,47 @@ def entries(count: int, now: float) -> Iterator[tuple[str, object]]:
         status = Status(
             state="completed", job=str(number), attempts=1, started=created, ended=created + 50, submitted=created
         )
-        yield run_id, Found(run, status, None)
+        yield Found(run, status, None)
 
 
-def fill(file: Path, count: int) -> None:
+def fill(file: str, count: int) -> None:
     """Add finished runs whose logs are saved, as import does."""
     from yurt.store import Mirrored, Store
 
     now = time.time()
-    with Store(str(file)) as store:
-        batch: list[tuple[str, object]] = []
-        for each in entries(count, now):
-            batch.append(each)
-            if len(batch) == BATCH:
-                _add(store, batch, Mirrored(at=now, out=b"done\n", out_size=5))
-                batch = []
-        _add(store, batch, Mirrored(at=now, out=b"done\n", out_size=5))
+    kept = Mirrored(at=now, out=b"done\n", out_size=5)
+    with Store(file) as store:
+        for batch in _batches(entries(count, now)):
+            store.add_found(batch)
+            store.keep({each.run.id: kept for each in batch})
 
 
-def _add(store: object, batch: list[tuple[str, object]], kept: object) -> None:
-    store.add_found([found for _run, found in batch])  # type: ignore[attr-defined]
-    store.keep({run: kept for run, _found in batch})  # type: ignore[attr-defined]
+def _batches(found: Iterator[Found]) -> Iterator[list[Found]]:
+    while batch := list(itertools.islice(found, BATCH)):
+        yield batch
 
 
-def finish_sweep(file: Path) -> str:
-    """Record all tasks of the newest sweep as completed, with their logs saved; return the sweep."""
+def add_sweep(index: Index, size: int) -> str:
+    """Add a finished sweep of so many sets, made from a real one of one set; return its id."""
     from yurt.model import ids
     from yurt.model.run import Status
-    from yurt.store import Mirrored, Store
+    from yurt.store import Found, Mirrored, Store
 
-    with Store(str(file)) as store:
+    index.bench.call([YURT, "--context", "here", "run", "--grid", "seed=0", "--wait", "train.py"], folder=index.project)
+    with Store(index.file) as store:
         entry = store.last(sweep=True)
-        assert entry is not None
-        now, size = time.time(), entry.run.tasks
-        done = Status(state="completed", job="1", attempts=1, started=now, ended=now, submitted=now, exit_code=0)
-        store.change_tasks(
-            entry.run.id,
-            range(size),
-            lambda _number, _status: done,
-            lambda status: status.__class__(submitted_tasks=f"0-{size - 1}", attempts=1, submitted=now),
-        )
+        plan = store.plan(entry.run.id) if entry is not None else None
+        assert entry is not None and plan is not None
+        now = time.time()
+        sweep = ids.make_sweep(now + 5, 7)
+        run = msgspec.structs.replace(entry.run, id=sweep, tasks=size, context="old", name="swept", folder="/nowhere/s")
+        plan = msgspec.structs.replace(plan, run=run, sets=[{"seed": number} for number in range(size)])
+        done = Status(state="completed", attempts=1, started=now, ended=now, submitted=now, exit_code=0)
+        whole = msgspec.structs.replace(entry.status, submitted_tasks=f"0-{size - 1}")
+        store.add_found([Found(run, whole, plan, dict.fromkeys(range(size), done))])
         kept = Mirrored(at=now, out=b"done\n", out_size=5)
-        store.keep({entry.run.id: kept, **{ids.task(entry.run.id, number): kept for number in range(size)}})
-    return entry.run.id
+        store.keep({sweep: kept, **{ids.task(sweep, number): kept for number in range(size)}})
+    return sweep
 
 
 class Index:
@@ -109,8 +126,9 @@ class Index:
             "contexts:\n  here:\n    type: local\n  old:\n    type: local\n"
             f"    storage_dir: {home}/old\n  site:\n    type: slurm\n    slurm_url: me@nowhere.invalid\n"
         )
+        self.file = f"{home}/data/yurt.db"
         self.bench.call([YURT, "ps"])
-        fill(home / "data" / "yurt.db", count)
+        fill(self.file, count)
 
     def environment(self) -> dict[str, str]:
         return {**self.bench.environment, "PWD": str(self.project)}
@@ -124,28 +142,29 @@ def main() -> int:
 
 
 def measure(few: Index, many: Index) -> list[Figure]:
-    grid = "--grid", "seed=1..{}"
-    verbs = {
-        "ps": ["ps"],
-        "ps --cached --json": ["ps", "--cached", "--json"],
-        "ps of a context": ["ps", "--context", "old"],
-        "show RUN": ["show", NAMED],
-        "show of the last run": ["show", "@last"],
-        "logs RUN": ["logs", NAMED],
-        "run --dry-run": ["--context", "here", "run", "--dry-run", "train.py"],
-        "run, local": ["--context", "here", "run", "train.py"],
-    }
-    figures = []
-    for label, words in verbs.items():
-        counts = [_instructions(each, words) for each in (few, many)]
-        figures.append(Figure(label, counts[1] / counts[0], GROWTH))
-    for label, words in (("ps", ["ps"]), ("show RUN", ["show", NAMED]), ("run", verbs["run, local"])):
-        figures.append(Figure(f"  peak memory of {label}, MiB", _memory(many, words), MEMORY))
-    for each, sets in ((few, 1), (many, MANY)):
-        words = ["--context", "here", "run", "--hold", grid[0], grid[1].format(sets), "train.py"]
-        del words
-        _ = each
+    figures = growth(few, many, ALL_RUNS)
+    sweeps = [(each, add_sweep(each, each.count)) for each in (few, many)]
+    with_sweep = {"after the sweep: ps": ["ps"], "  run, local": ALL_RUNS["run, local"]}
+    figures += growth(few, many, with_sweep)
+    counts = [_instructions(each, ["show", f"{sweep}.0"]) for each, sweep in sweeps]
+    figures.append(Figure("  show of a task", counts[1] / counts[0], GROWTH))
+    for label, words in (*ALL_RUNS.items(), ("show of a task", ["show", f"{sweeps[1][1]}.{MANY - 1}"])):
+        if label in MEASURED:
+            figures.append(Figure(f"peak memory of {label}, MiB", _memory(many, words), MEMORY))
+    dry = ["--context", "here", "run", "--dry-run", "--grid"]
+    figures.append(
+        Figure(f"  run --dry-run of {MANY:,} sets", _memory(few, [*dry, f"seed=1..{MANY}", "train.py"]), MEMORY)
+    )
+    one, some, all_ = (_instructions(few, [*dry, f"seed=1..{n}", "train.py"]) for n in (1, MANY // 10, MANY))
+    each = ((all_ - one) / (MANY - 1)) / ((some - one) / (MANY // 10 - 1))
+    figures.append(Figure(f"instructions for each of {MANY:,} sets, x {MANY // 10:,}", each, GROWTH))
     return figures
+
+
+def growth(few: Index, many: Index, verbs: dict[str, list[str]]) -> list[Figure]:
+    """Return the instructions of verbs with many runs, compared with few."""
+    counts = {label: (_instructions(few, words), _instructions(many, words)) for label, words in verbs.items()}
+    return [Figure(label, after / before, GROWTH) for label, (before, after) in counts.items()]
 
 
 def _instructions(index: Index, words: list[str]) -> int:

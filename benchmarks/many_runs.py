@@ -107,7 +107,7 @@ def tasks(bench: Bench, node: LoginNode, source: Path) -> list[Figure]:
     grid = ["--grid", f"seed=1..{RUNS}", "sh", "-c", "echo done"]
     bench.call([YURT, "--context", "alpha", "run", "--time", "5m", "--hold", *grid], folder=source)
     run = last(bench)
-    release = f"scontrol release $(squeue -h -u alice -o %A | sort -un | head -n 1)_0"
+    release = "scontrol release $(squeue -h -u alice -o %A | sort -un | head -n 1)_0"
     done = f"until [ -e /lustre/scratch/alice/yurt/projects/*/sweeps/{run}/tasks/0/exit.json ]; do sleep 0.2; done"
     bench.call([*bench.ssh, "alice@alpha", f"{release}; {done}; scancel -u alice"])
     subprocess.run([*bench.ssh, "alice@alpha", "sh", "-s", str(RUNS)], input=COPY_TASKS, text=True, check=True)

@@ -10,7 +10,6 @@ from yurt.backends.job import script, tar_members
 from yurt.model import layout
 from yurt.model.files import Limits, Piece
 
-
 TAR = b"= tar\n"
 """The line before the tar file that keep.sh sends."""
 

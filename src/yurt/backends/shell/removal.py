@@ -59,7 +59,9 @@ def read_blocks(text: str) -> tuple[dict[str, int], list[list[str]], dict[str, s
             blocks[-1].append(line)
         else:
             blocks.append([line])
-    measures = {path: measure for measure, _, path in (line.partition(" ") for line in tail.removesuffix(END).splitlines())}
+    measures = {
+        path: measure for measure, _, path in (line.partition(" ") for line in tail.removesuffix(END).splitlines())
+    }
     return sizes, blocks, measures
 
 
