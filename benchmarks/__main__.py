@@ -27,6 +27,8 @@ BENCHMARKS = (
     "serve",
     "data",
     "sampler",
+    "many_runs",
+    "growth",
 )
 
 

@@ -168,7 +168,7 @@ def growth(few: Index, many: Index, verbs: dict[str, list[str]]) -> list[Figure]
 
 
 def _instructions(index: Index, words: list[str]) -> int:
-    before = os.getcwd()
+    before = Path.cwd()
     os.chdir(index.project)
     try:
         return instructions([YURT, *words], index.environment())

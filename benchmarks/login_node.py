@@ -140,7 +140,7 @@ class LoginNode:
         """Wait until no program has started on the login node for a second: what runs there after the answer counts."""
         count, since = -1, time.monotonic()
         while time.monotonic() - since < 1:
-            if (now := len(os.listdir(folder))) != count:
+            if (now := sum(1 for _file in folder.iterdir())) != count:
                 count, since = now, time.monotonic()
             time.sleep(0.05)
 
