@@ -51,8 +51,10 @@ class Measurement:
         time.sleep(3)  # a context that was queried a moment ago is not queried again
         try:
             self.rows[label] = self.node.measure([YURT, *words], self.source, seconds=seconds)
+            print(label, *self.rows[label], file=sys.stderr, flush=True)
         except (RuntimeError, OSError) as error:
             self.failed.append(f"{label}: {error}")
+            print(self.failed[-1], file=sys.stderr, flush=True)
 
     def quiet(self, *words: str) -> str:
         return self.bench.call([YURT, "-q", *words], folder=self.source).strip()

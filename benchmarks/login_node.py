@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -56,10 +57,10 @@ class LoginNode:
     def servers(self) -> list[int]:
         """Return the processes of its sshd: the listener, and those of each connection."""
         found = []
-        for folder in Path("/proc").glob("[0-9]*"):
+        for process in _processes(lambda words: "sshd" in words[0]):
             with contextlib.suppress(OSError):
-                if b"sshd" in (folder / "cmdline").read_bytes()[:80] and os.readlink(folder / "ns/net") == self._space:
-                    found.append(int(folder.name))
+                if os.readlink(f"/proc/{process}/ns/net") == self._space:
+                    found.append(process)
         return found
 
     def cpu_seconds(self) -> float:
@@ -78,18 +79,7 @@ class LoginNode:
         with self._traced(site):
             before = self._traffic()
             with _emptied(own) as prefix:
-                traced = ["strace", "-ff", "-qq", "-e", "trace=execve", "-o", prefix, *argv]
-                done = subprocess.run(
-                    ["timeout", "-s", "INT", str(seconds), *traced] if seconds else traced,
-                    cwd=folder or self.bench.home,
-                    env=self.bench.environment,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                )
-            if done.returncode and not seconds:
-                raise RuntimeError(f"{' '.join(argv)}: {done.stdout[-300:]} {done.stderr[-300:]}")
+                self._run(argv, folder, prefix, seconds)
             self._settle(site)
             after = self._traffic()
         programs = _started(site)
@@ -103,6 +93,27 @@ class LoginNode:
             programs=len(programs) - len(servers),
             here=len(_started(own)),
         )
+
+    def _run(self, argv: list[str], folder: Path | None, prefix: str, seconds: float) -> None:
+        """Run a command and record the programs that it starts, until it ends; a connection that it opens stays."""
+        # -D: strace follows what stays, but nothing waits for it. So its output is a file, not a pipe.
+        traced = ["strace", "-D", "-ff", "-qq", "-e", "trace=execve", "-o", prefix, *argv]
+        output = self.bench.home / "output"
+        with output.open("w") as target:
+            done = subprocess.run(
+                ["timeout", "-s", "INT", str(seconds), *traced] if seconds else traced,
+                cwd=folder or self.bench.home,
+                env=self.bench.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=target,
+                stderr=target,
+                check=False,
+            )
+        for process in _processes(lambda words: words[:1] == ["strace"] and prefix in words):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
+        if done.returncode and not seconds:
+            raise RuntimeError(f"{' '.join(argv)[:200]}: {output.read_text()[-300:]}")
 
     def _interface(self) -> str:
         """Return the interface through which this machine reaches the login node."""
@@ -143,6 +154,17 @@ class LoginNode:
             if (now := sum(1 for _file in folder.iterdir())) != count:
                 count, since = now, time.monotonic()
             time.sleep(0.05)
+
+
+def _processes(chosen: Callable[[list[str]], bool]) -> list[int]:
+    """Return the processes of this machine whose words a function accepts."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (folder / "cmdline").read_text(errors="replace").split("\0")
+            if chosen(words):
+                found.append(int(folder.name))
+    return found
 
 
 @contextlib.contextmanager
