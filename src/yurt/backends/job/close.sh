@@ -41,7 +41,7 @@ close_tasks() { # close_tasks SWEEP-FOLDER: reads tasks from standard input; pri
   printf '%s\n' "$numbers" | xargs mkdir -p --
   closed=$1/@TASKS@/$2/@WINNER@.cancel.$(uname -n).$$
   [ -e ../@NO_LINKS@ ] || { printf 'cancelled\n' | dd of="$closed" conv=fsync; } 2> /dev/null
-  # shellcheck disable=SC2016 # perl's variables
+  # shellcheck disable=SC2016,SC2086 # perl's variables; numbers are words
   perl -e '$from = shift; -e "$_/@EXIT@" || -e "$_/@EXIT@.d" || -e "$_/@NO_LINKS@" || -e "$_/@WINNER@" || link $from, "$_/@WINNER@" for @ARGV' \
     "$closed" $numbers 2> /dev/null
   for number in $numbers; do

@@ -105,7 +105,7 @@ records() {
   done
 }
 exec 4>&1
-tar=$(command -v tar)
+case $(tar --version 2> /dev/null) in *GNU* | *bsdtar*) tar=yes ;; *) tar= ;; esac # others lack the options below
 small=$(with_sizes | records 5>&1 >&4)
 if [ -n "$small" ]; then
   echo "= tar"

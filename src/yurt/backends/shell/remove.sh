@@ -133,7 +133,7 @@ remove_tree() { # remove_tree FOLDER: removes it; links in it are not followed
 
 finish_removals() { # finish_removals PROJECT: removes the folders that were set aside; prints them
   for aside in "$1"/runs/.going "$1"/sweeps/.going; do
-    [ -d "$aside" ] && [ ! -h "$aside" ] || continue
+    if [ ! -d "$aside" ] || [ -h "$aside" ]; then continue; fi
     going=$(for each in "$aside"/*; do [ ! -d "$each" ] || printf '%s\n' "$each"; done)
     printf '%s' "${going:+$going$newline}" | tr '\n' '\0' | xargs -0 -r rm -rf -- 2> /dev/null
     printf '%s' "${going:+$going$newline}" | while IFS= read -r each; do
@@ -159,7 +159,7 @@ set_aside() { # set_aside FOLDER: renames the run folders in it that are listed 
     mkdir -m 700 "$1/.going" 2> /dev/null
     left=$(printf '%s' "$going" | while IFS= read -r each; do [ ! -d "$each" ] || printf '%s\n' "$each"; done)
     [ -n "$left" ] || return 0
-    [ -d "$1/.going" ] && [ ! -h "$1/.going" ] || break
+    if [ ! -d "$1/.going" ] || [ -h "$1/.going" ]; then break; fi
     printf '%s\n' "$left" | tr '\n' '\0' | xargs -0 sh -c 'mv -- "$@" "$0"' "$1/.going/." 2> /dev/null
   done
   printf '%s' "$going" | while IFS= read -r each; do
