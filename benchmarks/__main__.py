@@ -31,6 +31,8 @@ BENCHMARKS = (
     "sampler",
     "calls",
     "local_run",
+    "many_runs",
+    "growth",
 )
 
 

@@ -12,6 +12,7 @@ ALLOWED = {
     ("backends/job/env_state.sh", "a program of Linux"): "only for jobs of Slurm",
     ("backends/job/gate.sh", "mv -T"): TESTED,
     ("backends/job/gather.sh", "tar --null"): "the tar of macOS, bsdtar, has these options",
+    ("backends/job/keep.sh", "tar --null"): "only with the tar of GNU, or that of macOS, bsdtar",
     ("backends/job/heartbeat.sh", "/proc"): "without it, the command is killed without a reason",
     ("backends/job/heartbeat.sh", "stat -c"): "only to record when an earlier start ran",
     ("backends/job/holder.sh", "/proc"): "elsewhere, ps tells when a process started",

@@ -206,7 +206,7 @@ def test_an_interrupted_removal_continues(here: Here, tmp_path: Path) -> None:
     killed = here("prune", *runs, "--unfetched", "--yes", PATH=f"{tools}:{os.environ['PATH']}")
     assert killed.code == 4
     places = folder(here, runs[0]).parent
-    assert sorted(each.name for each in places.iterdir()) == sorted(f".going.{run}" for run in runs)
+    assert sorted(each.name for each in (places / ".going").iterdir()) == sorted(runs)
     assert "removed" not in here.quick("show", runs[0]).out
     # They are removed though their results were not fetched: they are not complete runs any more.
     done = here.quick("prune", "--yes", "--json")

@@ -36,21 +36,35 @@ class Made:
         With `project` or `name`: of that project, with that name.
         """
         among = "runs JOIN sweeps USING (id)" if sweep else "runs"
-        # The end of a project's label stands for its folder; its name may change.
-        found = (("project LIKE ?", f"%-{project.rpartition('-')[2]}" if project else ""), ("name = ?", name))
-        given = {clause: value for clause, value in found if value}
-        clauses = "".join(f" AND {clause}" for clause in given)
+        clauses, values = "", list[str]()
+        if name:
+            clauses, values = " AND name = ? AND name != ''", [name]
+        if project:
+            # The end of a project's label stands for its folder; its name may change.
+            labels = [label for label in self._labels() if label.endswith(f"-{project.rpartition('-')[2]}")]
+            clauses += f" AND project IN ({','.join('?' * len(labels))})"
+            values += labels
+        # Of few runs with a name, the last is chosen; else the list of runs is read from its end.
+        tables = f"{among} CROSS JOIN made" if name else f"made CROSS JOIN {among}"
         here = self._db.execute(
-            f"SELECT id, created FROM {among} JOIN made ON made.run = id WHERE 1{clauses} ORDER BY number DESC LIMIT 1",
-            tuple(given.values()),
+            f"SELECT id, created FROM {tables} WHERE made.run = id{clauses} ORDER BY number DESC LIMIT 1", values
         ).fetchone()
         there = self._db.execute(
-            f"SELECT id FROM {among} WHERE created > ? AND id NOT IN (SELECT run FROM made UNION {HIDDEN}){clauses}"
-            " ORDER BY created DESC LIMIT 1",
-            (here[1] if here else 0, *given.values()),
+            f"SELECT id FROM {among} WHERE created > ? AND NOT EXISTS (SELECT 1 FROM made WHERE made.run = id)"
+            f" AND id NOT IN ({HIDDEN}){clauses} ORDER BY created DESC LIMIT 1",
+            (here[1] if here else 0, *values),
         ).fetchone()
         newest = there or here
         if newest is None:
             return None
         row = self._db.execute("SELECT run, status FROM records WHERE id = ?", (newest[0],)).fetchone()
         return entry_of(row)
+
+    def _labels(self) -> list[str]:
+        """Return the labels of all projects: one search of the index for each, not one step for each run."""
+        query = (
+            "WITH RECURSIVE each (label) AS (SELECT min(project) FROM runs UNION ALL"
+            " SELECT (SELECT min(project) FROM runs WHERE project > label) FROM each WHERE label IS NOT NULL)"
+            " SELECT label FROM each WHERE label IS NOT NULL"
+        )
+        return [row[0] for row in self._db.execute(query)]

@@ -19,8 +19,8 @@ from yurt.model.run import Plan, Race, Run, Status
 if TYPE_CHECKING:
     from yurt.store.tasks import Entry
 
-HIDDEN = "SELECT run FROM races WHERE race IN (SELECT id FROM runs)"
-"""Candidates of races that this machine has."""
+HIDDEN = "SELECT races.run FROM races CROSS JOIN runs AS raced ON raced.id = races.race"
+"""Candidates of races that this machine has. The order of a cross join is fixed: races are few, runs are many."""
 
 RACES = "SELECT race FROM races UNION SELECT race FROM open_races"
 """Races themselves, which have no job of their own."""

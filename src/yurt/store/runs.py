@@ -42,6 +42,12 @@ UNSUBMITTED = "('waiting', 'submitting')"
 """States of runs that are possibly not submitted yet."""
 
 
+SECOND_PART = "substr(id, instr(id, '-') + 1)"
+"""The random part of an id, as the index of the table has it."""
+
+HIGHEST = "\U0010ffff"
+"""Sorts after all characters of ids and names."""
+
 EMPTY = 10.0
 """Seconds for which a new index may be empty, while another process creates its tables."""
 
@@ -300,27 +306,32 @@ class Store(
 
     def matching(self, prefix: str) -> list[str]:
         """Return ids that start with a text, or whose second part does, newest first."""
-        text = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        listed = f"(id = ?1 OR id NOT IN ({HIDDEN}))"
+        if not prefix:
+            query = f"SELECT id FROM runs WHERE {listed} ORDER BY created DESC LIMIT 20"
+            return [row[0] for row in self._db.execute(query, (prefix,))]
+        # Ids sort by time. Each half reads a range of an index; LIKE would read all ids.
         query = (
-            "SELECT id FROM runs WHERE (id LIKE ?1 ESCAPE '\\' OR id LIKE ?2 ESCAPE '\\')"
-            f" AND (id = ?3 OR id NOT IN ({HIDDEN})) ORDER BY created DESC LIMIT 20"
+            f"SELECT id, created FROM (SELECT id, created FROM runs WHERE id >= ?1 AND id < ?2 AND {listed}"
+            " ORDER BY id DESC LIMIT 20)"
+            f" UNION SELECT id, created FROM (SELECT id, created FROM runs WHERE {SECOND_PART} >= ?1"
+            f" AND {SECOND_PART} < ?2 AND {listed} ORDER BY created DESC LIMIT 20) ORDER BY created DESC LIMIT 20"
         )
-        return [row[0] for row in self._db.execute(query, (f"{text}%", f"%-{text}%", prefix))]
+        return [row[0] for row in self._db.execute(query, (prefix, prefix + HIGHEST))]
 
     def names(self, prefix: str) -> list[str]:
         """Return the names of runs that start with a text, each once, newest first."""
-        text = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         query = (
-            "SELECT name FROM runs WHERE name != '' AND name LIKE ? ESCAPE '\\' "
-            "GROUP BY name ORDER BY max(created) DESC LIMIT 20"
+            "SELECT name FROM runs WHERE name != '' AND name >= ? AND name < ?"
+            " GROUP BY name ORDER BY max(created) DESC LIMIT 20"
         )
-        return [row[0] for row in self._db.execute(query, (f"{text}%",)) if row[0].startswith(prefix)]
+        return [row[0] for row in self._db.execute(query, (prefix, prefix + HIGHEST))]
 
     def of_job(self, job: str, context: str = "") -> list[str]:
         """Return the runs, sweeps and tasks with this job, of one context or of all, newest first."""
         where, values = ("runs.context = ? AND ", (context,)) if context else ("", ())
         runs = (
-            f"SELECT runs.id FROM runs JOIN records USING (id) WHERE {where} runs.id NOT IN ({HIDDEN}) AND"
+            f"SELECT runs.id FROM records CROSS JOIN runs USING (id) WHERE {where} runs.id NOT IN ({HIDDEN}) AND"
             " json_extract(CAST(records.status AS TEXT), '$.job') = ? ORDER BY created DESC"
         )
         tasks = (
@@ -350,7 +361,8 @@ class Store(
                 raise LookupError(column)
             clauses.append(f"{column} IN ({','.join('?' * len(allowed))})")
             values += allowed
-        query = f"SELECT records.run, status FROM runs JOIN records USING (id) WHERE {' AND '.join(clauses)}"
+        runs = "runs INDEXED BY unfinished" if unfinished else "runs"  # that of all runs of a context is much larger
+        query = f"SELECT records.run, status FROM {runs} JOIN records USING (id) WHERE {' AND '.join(clauses)}"
         rows = self._db.execute(
             f"{query} ORDER BY created DESC, id DESC LIMIT ?", (*values, -1 if limit is None else limit)
         )
@@ -358,8 +370,7 @@ class Store(
 
     def projects(self, names: Sequence[str]) -> list[str]:
         """Return the labels of the projects that have one of these labels or names."""
-        labels = [row[0] for row in self._db.execute("SELECT DISTINCT project FROM runs")]
-        return [label for label in labels if label in names or layout.project_name(label) in names]
+        return [label for label in self._labels() if label in names or layout.project_name(label) in names]
 
     def contexts_of_unfinished(self) -> list[str]:
         query = f"SELECT DISTINCT context FROM runs WHERE NOT final AND id NOT IN ({RACES})"
@@ -368,8 +379,8 @@ class Store(
     def refs(self, context: str, also: Iterable[str] = ()) -> list[RunRef]:
         """Return the runs that a refresh of a context queries: unfinished submitted ones, and those of `also` there."""
         query = (
-            f"SELECT id, folder, created, mark FROM runs WHERE context = ? AND NOT final AND state NOT IN {UNSUBMITTED}"
-            f" AND id NOT IN ({RACES})"
+            "SELECT id, folder, created, mark FROM runs INDEXED BY unfinished WHERE context = ? AND NOT final"
+            f" AND state NOT IN {UNSUBMITTED} AND id NOT IN ({RACES})"
         )
         rows = self._db.execute(query, (context,)).fetchall()
         found = [self._with_tasks(RunRef(*row)) if row[0][0] == ids.SWEEP else RunRef(*row) for row in rows]
@@ -388,8 +399,8 @@ class Store(
         """Return runs that are possibly not submitted yet and sweeps with pending tasks, in order of creation."""
         pending = "SELECT pending FROM sweeps WHERE sweeps.id = runs.id"
         query = (
-            f"SELECT id FROM runs WHERE context = ? AND NOT final AND coalesce(({pending}), state IN {UNSUBMITTED})"
-            f" AND id NOT IN ({RACES}) ORDER BY created, id"
+            "SELECT id FROM runs INDEXED BY unfinished WHERE context = ? AND NOT final"
+            f" AND coalesce(({pending}), state IN {UNSUBMITTED}) AND id NOT IN ({RACES}) ORDER BY created, id"
         )
         return [row[0] for row in self._db.execute(query, (context,))]
 
@@ -403,14 +414,15 @@ class Store(
     def building(self, context: str) -> list[str]:
         """Return unfinished runs whose jobs are held until their environment is built."""
         query = (
-            "SELECT id FROM runs JOIN records USING (id) WHERE context = ? AND NOT final"
+            "SELECT id FROM runs INDEXED BY unfinished JOIN records USING (id) WHERE context = ? AND NOT final"
             f" AND instr(CAST(status AS TEXT), '\"building\":true') AND id NOT IN ({RACES})"
         )
         return [row[0] for row in self._db.execute(query, (context,))]
 
     def cancels(self, context: str) -> list[str]:
         """Return runs and tasks whose cancellation was requested but not yet sent to the site."""
-        query = f"SELECT id FROM runs WHERE context = ? AND NOT final AND cancel AND id NOT IN ({RACES})"
+        query = "SELECT id FROM runs INDEXED BY unfinished WHERE context = ? AND NOT final AND cancel"
+        query += f" AND id NOT IN ({RACES})"
         found = [row[0] for row in self._db.execute(query, (context,))]
         query = (
             "SELECT sweep || '.' || task FROM sweeps CROSS JOIN runs USING (id)"

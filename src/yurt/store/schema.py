@@ -113,6 +113,14 @@ CREATE TABLE estimates (
 ) WITHOUT ROWID;
 CREATE INDEX by_estimate ON estimates (context, at);
 """,
+    # A run is found by any of its names, and the runs of a context or project are listed, without reading all runs.
+    """\
+CREATE INDEX by_second_part ON runs (substr(id, instr(id, '-') + 1));
+CREATE INDEX by_name ON runs (name, created) WHERE name != '';
+CREATE INDEX by_context ON runs (context, created);
+CREATE INDEX by_project ON runs (project, created);
+CREATE INDEX by_job ON records (json_extract(CAST(status AS TEXT), '$.job'));
+""",
 ]
 """Migrations, one per later version. A new index gets all of them; an old one those it lacks."""
 

@@ -10,6 +10,9 @@ import msgspec
 
 from yurt.model.files import Measures
 
+LAST_TASKS = 200
+"""How many tasks of a sweep say how much each of them writes."""
+
 
 class SiteCopy(msgspec.Struct, frozen=True, kw_only=True):
     """Results of a run that `yurt storage keep` copied to a lasting tier of the same context."""
@@ -79,7 +82,7 @@ class SiteCopies:
 
     def earlier_sizes(self, project: str, limit: int) -> list[tuple[str, str, int, int]]:
         """Return what the last finished runs of a project wrote: command (JSON), run, bytes, files. For a sweep, those
-        of its largest task."""
+        of the largest of its last tasks."""
         query = (
             "SELECT json_extract(CAST(records.run AS TEXT), '$.command'), runs.id,"
             " json_extract(CAST(records.status AS TEXT), '$.result_bytes'),"
@@ -88,7 +91,8 @@ class SiteCopies:
         )
         largest = (
             "SELECT max(json_extract(CAST(status AS TEXT), '$.result_bytes')),"
-            " max(json_extract(CAST(status AS TEXT), '$.result_files')) FROM tasks WHERE sweep = ?"
+            " max(json_extract(CAST(status AS TEXT), '$.result_files'))"
+            f" FROM (SELECT status FROM tasks WHERE sweep = ? ORDER BY task DESC LIMIT {LAST_TASKS})"
         )
         found = []
         for command, run, *own in self._db.execute(query, (project, limit)).fetchall():

@@ -145,7 +145,7 @@ class Tasks:
 
     def sent_elsewhere(self, context: str) -> list[Entry]:
         """Return the sweeps of which another machine has not submitted all tasks."""
-        joined = "runs JOIN sweeps USING (id) JOIN records USING (id)"
+        joined = "runs INDEXED BY unfinished JOIN sweeps USING (id) JOIN records USING (id)"
         query = f"SELECT run, status, pending FROM {joined} WHERE context = ? AND NOT final AND id NOT IN ({RACES})"
         found = [(entry_of(row[:2]), row[2]) for row in self._db.execute(query, (context,))]
         return [entry for entry, ours in found if entry.status.task_states.get("waiting", 0) > ours]

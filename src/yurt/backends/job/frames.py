@@ -2,18 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from yurt.backends import scripts
-from yurt.backends.job import script
-from yurt.model.files import Piece
+from yurt.backends.job import script, tar_members
+from yurt.model import layout
+from yurt.model.files import Limits, Piece
+
+TAR = b"= tar\n"
+"""The line before the tar file that keep.sh sends."""
 
 
 def read(answer: bytes) -> Iterator[tuple[str, dict[str, Piece]]]:
     """Yield the name of each record and its pieces by name. Stop at the first incomplete record."""
+    return ((name, pieces) for name, pieces, _at in _records(answer, {}))
+
+
+def read_kept(answer: bytes, folders: Sequence[str], limits: Limits) -> dict[int, dict[str, Piece]]:
+    """Return the pieces that keep.sh sent for each folder, by position; without folders of which a piece is missing."""
+    whole: dict[str, list[str]] = {}
+    records, end = {}, 0
+    for name, pieces, at in _records(answer, whole):
+        records[int(name) - 1], end = pieces, at
+    if not whole:
+        return records
+    files, complete = tar_members.read(answer[end + len(TAR) :]) if answer[end:].startswith(TAR) else ({}, False)
+    most = {"out": limits.log, "err": limits.log, "metrics": limits.metrics}
+    for name, names in whole.items():
+        at = int(name) - 1
+        for each in names:
+            content = files.get(f"{folders[at]}/{FILES[each]}")
+            if content is not None:
+                records[at][each] = Piece(len(content), content[-most[each] :])
+            elif complete:  # it disappeared
+                records[at][each] = Piece(0, b"")
+            else:
+                records.pop(at, None)
+                break
+    return records
+
+
+FILES = {"out": layout.OUT_LOG, "err": layout.ERR_LOG, "metrics": layout.METRICS}
+
+
+def _records(answer: bytes, whole: dict[str, list[str]]) -> Iterator[tuple[str, dict[str, Piece], int]]:
+    """Yield the name of each record, its pieces, and where it ends. Adds the pieces in the tar file to `whole`."""
     at = 0
-    while answer[at : at + 2] == b"= ":
+    while answer[at : at + 2] == b"= " and answer[at : at + len(TAR)] != TAR:
         name, at = _line(answer, at + 2)
         pieces: dict[str, Piece] = {}
         while True:
@@ -21,6 +57,9 @@ def read(answer: bytes) -> Iterator[tuple[str, dict[str, Piece]]]:
             if line == ".":
                 break
             words = line.split(" ")
+            if words[2:] == ["tar"]:
+                whole.setdefault(name, []).append(words[0])
+                continue
             if len(words) != 3 or not words[1].isdigit() or not words[2].isdigit():
                 return
             end = at + int(words[2])
@@ -28,7 +67,7 @@ def read(answer: bytes) -> Iterator[tuple[str, dict[str, Piece]]]:
                 return
             pieces[words[0]] = Piece(int(words[1]), answer[at:end])
             at = end
-        yield name, pieces
+        yield name, pieces, at
 
 
 def _line(answer: bytes, at: int) -> tuple[str, int]:

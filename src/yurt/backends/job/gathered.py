@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
-import tarfile
 
 from yurt.backends import scripts
+from yurt.backends.job import tar_members
 from yurt.model import layout
 from yurt.model.files import Gathered
 
@@ -44,22 +43,16 @@ def read_tasks(text: str) -> dict[str, dict[int, Gathered]]:
 def read(answer: bytes, *, cut: bool) -> dict[str, Gathered]:
     """Return the records by folder, in the requested order. `cut`: the output is truncated; omit its last folder."""
     found: dict[str, Gathered] = {}
-    try:
-        with tarfile.open(fileobj=io.BytesIO(answer), mode="r:") as archive:
-            for member in archive:
-                path = (
-                    member.name.removesuffix("/text").removesuffix(".d")
-                    if member.name.endswith("/text")
-                    else member.name
-                )
-                folder, _, name = path.rpartition("/")
-                each = found.setdefault(folder, Gathered())
-                content = archive.extractfile(member)
-                each.files[name] = content.read() if content is not None else b""
-                if name == layout.RUN:
-                    each.made = float(member.mtime)
-    except (tarfile.TarError, EOFError):
-        cut = True
-    if cut and found:
+    files, times, complete = tar_members.read_with_times(answer)
+    for member, content in files.items():
+        path = member.removesuffix("/text").removesuffix(".d") if member.endswith("/text") else member
+        folder, _, name = path.rpartition("/")
+        each = found.get(folder)
+        if each is None:
+            each = found[folder] = Gathered()
+        each.files[name] = content
+        if name == layout.RUN:
+            each.made = times[member]
+    if (cut or not complete) and found:
         found.popitem()
     return found

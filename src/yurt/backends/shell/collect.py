@@ -39,7 +39,7 @@ def collect(
     )
     if answer.code:
         raise refusal(host.name, "cannot read the run folders", answer.errors)
-    return {int(name) - 1: pieces for name, pieces in frames.read(answer.out)}
+    return frames.read_kept(answer.out, [each.folder for each in ended], limits)
 
 
 def call_results(host: Host, folders: Sequence[str]) -> list[CallResult]:

@@ -63,8 +63,7 @@ measure_all() {
   done << end
 $folders
 end
-  measure_part all "$@"
-  measure_part written "$@"
+  measure_part all "$@" && measure_part written "$@"
 }
 measure_part() { # measure_part all|written FOLDER…: measures the working directories among them, or the others
   part=$1

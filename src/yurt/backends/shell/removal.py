@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from yurt.backends import scripts
@@ -11,11 +11,14 @@ from yurt.backends.shell import ownership
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
-from yurt.model import ids
-from yurt.model.files import Held, Holdings, Measures, Removed, Survey
+from yurt.model import ids, layout
+from yurt.model.files import NOTHING, Held, Holdings, Measures, Removed, Survey
 
 LONG = 3600.0
 """Timeout of a removal in seconds; after a lost connection it continues on the host."""
+
+END = "= end\n"
+"""The last line of complete measures."""
 
 
 @cache
@@ -31,32 +34,44 @@ def _above(folders: Sequence[str]) -> list[str]:
 
 def survey(host: Host, folders: Sequence[str]) -> list[Survey]:
     answer = ownership.run(host, _above(folders), tools() + 'survey "$@"', *folders, timeout=600)
-    if answer.code:
+    if answer.code or not answer.text.endswith(END):
         raise refusal(host.name, "cannot measure the run folders", answer.errors)
     return read_survey(answer.text, folders)
 
 
 def read_survey(text: str, folders: Sequence[str]) -> list[Survey]:
     """Parse the output of `survey` for each folder."""
-    sizes, blocks = read_sizes(text)
-    found = []
-    for folder, (line, *tasks) in zip(folders, blocks, strict=True):
-        what, *measures = line.split()
-        found.append(Survey(what, sizes.get(folder, 0), Measures(*measures), read_tasks(tasks)))
-    return found
+    sizes, blocks, measures = read_blocks(text)
+    return [
+        Survey(what, sizes.get(folder, 0), _measures(measures, folder), read_tasks(tasks))
+        for folder, (what, *tasks) in zip(folders, blocks, strict=True)
+    ]
 
 
-def read_sizes(text: str) -> tuple[dict[str, int], list[list[str]]]:
-    """Return bytes by folder, and the lines of each run; lines of tasks belong to their sweep."""
+def read_blocks(text: str) -> tuple[dict[str, int], list[list[str]], dict[str, str]]:
+    """Return bytes by folder; the lines of each run, with those of its tasks; and the measures of folders."""
     head, _, tail = text.partition("= runs\n")
+    body, _, tail = tail.partition("= measures\n")
     sizes = {path: int(size) * 1024 for size, _, path in (line.partition("\t") for line in head.splitlines()[1:])}
     blocks: list[list[str]] = []
-    for line in tail.splitlines():
+    for line in body.splitlines():
         if line.startswith("+"):
             blocks[-1].append(line)
         else:
             blocks.append([line])
-    return sizes, blocks
+    measures = {
+        path: measure for measure, _, path in (line.partition(" ") for line in tail.removesuffix(END).splitlines())
+    }
+    return sizes, blocks, measures
+
+
+def _measures(found: Mapping[str, str], folder: str) -> Measures:
+    """Return the measures of a run; folders that are empty or do not exist have no line."""
+    return Measures(
+        outputs=found.get(f"{folder}/{layout.OUTPUTS}", NOTHING),
+        checkpoints=found.get(f"{folder}/{layout.CHECKPOINTS}", NOTHING),
+        work=found.get(f"{folder}/{layout.WORK}", NOTHING),
+    )
 
 
 def read_tasks(lines: Sequence[str]) -> dict[int, Measures]:
@@ -67,14 +82,14 @@ def read_tasks(lines: Sequence[str]) -> dict[int, Measures]:
 
 def holdings(host: Host, base: str) -> Holdings:
     answer = ownership.run(host, [base], tools() + 'holdings "$1"', base, timeout=600)
-    if answer.code:
+    if answer.code or not (answer.text.endswith(END) or not answer.text):
         raise refusal(host.name, "cannot list the files of yurt", answer.errors)
-    sizes, blocks = read_sizes(answer.text)
+    sizes, blocks, measures = read_blocks(answer.text)
     runs = []
-    for (line,), (measures, *tasks) in zip(blocks[::2], blocks[1::2], strict=True):
+    for line, *tasks in blocks:
         ended, _, folder = line.partition(" ")
         if ids.names_folder(folder.rpartition("/")[2]):
-            has = Survey("there", sizes.get(folder, 0), Measures(*measures.split()), read_tasks(tasks))
+            has = Survey("there", sizes.get(folder, 0), _measures(measures, folder), read_tasks(tasks))
             runs.append(Held(folder, ended == "ended", has))
     return Holdings(runs, sizes)
 

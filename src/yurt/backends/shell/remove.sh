@@ -1,19 +1,24 @@
 # Measures and removes run folders for `yurt prune`. Needs gate.sh, measure.sh and receive.sh before it.
-# A run folder is renamed to runs/.going.ID and then removed, so that it exists or not, and a retry continues.
-# The folder of a sweep and its tasks is sweeps/ID, and is removed in the same way.
+# A run folder is renamed to runs/.going/ID and then removed, so that it exists or not, and a retry continues.
+# The folder of a sweep and its tasks is sweeps/ID, and is removed in the same way. If the disk is too full for a new
+# folder, a run folder is renamed to runs/.going.ID; older versions of yurt did so, too.
+# The number of processes does not depend on the number of runs, unless the runs have copies of the code.
+newline='
+'
 
-is_run_folder() { # is_run_folder RUN-FOLDER: whether it is the folder of the run it is named after, and not a link
+is_run_folder() { # is_run_folder RUN-FOLDER RECORDED: whether it is the folder of the run it is named after, and not a link
+  # RECORDED: whether its record has its name, yes or no, as found by `recorded`; empty if not known
   case $1 in */projects/*/runs/* | */projects/*/sweeps/*) ;; *) return 1 ;; esac
   [ -d "$1" ] && [ ! -h "$1" ] && [ ! -h "${1%/*}" ] || return 1
   if [ -e "$1/@RUN@" ]; then
-    grep -q -F "\"id\":\"${1##*/}\"" "$1/@RUN@"
+    case $2 in yes) ;; no) return 1 ;; *) grep -q -F "\"id\":\"${1##*/}\"" "$1/@RUN@" ;; esac
   else # cancelled before the upload
     case $1 in */sweeps/*) [ -e "$1/@CANCEL@" ] ;; *) [ "$(cd "$1" && read_written @WINNER@)" = cancelled ] ;; esac
   fi
 }
 
 is_task_folder() { # is_task_folder FOLDER: whether it is the folder of a task, and not a link
-  case $1 in */@TASKS@/*) [ -d "$1" ] && [ ! -h "$1" ] && [ ! -h "${1%/*}" ] && is_run_folder "${1%/@TASKS@/*}" ;; *) false ;; esac
+  case $1 in */@TASKS@/*) [ -d "$1" ] && [ ! -h "$1" ] && [ ! -h "${1%/*}" ] && is_run_folder "${1%/@TASKS@/*}" "" ;; *) false ;; esac
 }
 
 measure_run() { # measure_run RUN-FOLDER: its outputs, checkpoints and working directory, as printed by `measure`
@@ -43,10 +48,48 @@ measure_tasks() ( # measure_tasks SWEEP: a line "+TASK" for each task with resul
     ?*) printf '%s\n' "$reply" ;;
   esac
 )
-results() { # results RUN-FOLDER: its measures, then a line for each task
+recorded() { # recorded RUN-FOLDER…: prints, in order, those whose record has the id they are named after
+  for folder; do [ ! -f "$folder/@RUN@" ] || printf '%s\0' "$folder/@RUN@"; done | LC_ALL=C xargs -0 -r awk '
+    FNR == 1 { found = 0; many = split(FILENAME, path, "/") }
+    !found && index($0, "\"id\":\"" path[many - 1] "\"") {
+      found = 1
+      print substr(FILENAME, 1, length(FILENAME) - length("/@RUN@"))
+    }' 2> /dev/null
+}
+each_run_folder() { # each_run_folder COMMAND FOLDER…: calls it with each folder, and yes if that is a run folder, else no
+  command=$1
+  shift
+  exec 3<< end
+$(recorded "$@")
+end
+  IFS= read -r next <&3
+  for folder; do
+    named=no
+    if [ "$folder" = "$next" ]; then named=yes && IFS= read -r next <&3; fi
+    if is_run_folder "$folder" "$named"; then $command "$folder" yes; else $command "$folder" no; fi
+  done
+  exec 3<&-
+}
+print_run_folder() { # print_run_folder FOLDER IS-RUN-FOLDER
+  [ "$2" = no ] || printf '%s\n' "$1"
+}
+
+measured() { # measured: measures the folders of runs on standard input; prints lines of `measure_all`
+  some='' many=0
+  while IFS= read -r run; do
+    for part in @OUTPUTS@ @CHECKPOINTS@ @WORK@; do
+      [ ! -d "$run/$part" ] || { some=$some$run/$part$newline && many=$((many + 1)); }
+    done
+    [ "$many" -ge 100 ] || continue
+    printf '%s' "$some" | measure_all || return # a folder without a line counts as empty
+    some='' many=0
+  done
+  printf '%s' "$some" | measure_all && echo "= end"
+}
+tasks_if_sweep() { # tasks_if_sweep RUN-FOLDER: a line for each task of a sweep; of another run: adds it to `runs`
   case $1 in
-    */sweeps/*) echo 0:0:0 0:0:0 0:0:0 && measure_tasks "$1" ;;
-    *) measure_run "$1" ;;
+    */sweeps/*) case $1 in */@TASKS@/*) runs=$runs$1$newline ;; *) measure_tasks "$1" ;; esac ;;
+    *) runs=$runs$1$newline ;;
   esac
 }
 ended() { # ended RUN-FOLDER: whether its files show that it has finished; for a sweep, that all its tasks have
@@ -61,23 +104,26 @@ ended() { # ended RUN-FOLDER: whether its files show that it has finished; for a
   esac
 }
 
-survey() { # survey FOLDER…: of runs, sweeps or tasks: sizes, then a line for each
+survey() { # survey FOLDER…: of runs, sweeps or tasks: sizes; a line for each, with its tasks; measures of runs
   echo "= sizes"
   [ $# -eq 0 ] || printf '%s\0' "$@" | xargs -0 du -sk 2> /dev/null
   echo "= runs"
-  for folder; do
-    if is_run_folder "$folder"; then
-      echo "there $(results "$folder")"
-    elif is_task_folder "$folder"; then # a task is measured, but only removed with its sweep
-      echo "there $(measure_run "$folder")"
-    elif [ -e "$folder" ] || [ -h "$folder" ]; then
-      echo foreign
-    elif [ -d "${folder%/*}/.going.${folder##*/}" ]; then
-      echo going
-    else
-      echo gone
-    fi
-  done
+  runs=
+  each_run_folder survey_one "$@"
+  echo "= measures"
+  printf '%s' "$runs" | measured
+}
+survey_one() { # survey_one FOLDER IS-RUN-FOLDER
+  if [ "$2" = yes ] || is_task_folder "$1"; then # a task is measured, but only removed with its sweep
+    echo there
+    tasks_if_sweep "$1"
+  elif [ -e "$1" ] || [ -h "$1" ]; then
+    echo foreign
+  elif [ -d "${1%/*}/.going/${1##*/}" ] || [ -d "${1%/*}/.going.${1##*/}" ]; then
+    echo going
+  else
+    echo gone
+  fi
 }
 
 remove_tree() { # remove_tree FOLDER: removes it; links in it are not followed
@@ -85,43 +131,70 @@ remove_tree() { # remove_tree FOLDER: removes it; links in it are not followed
   rm -rf -- "$1" 2> /dev/null || { find "$1" -type d -exec chmod u+rwx {} + && rm -rf -- "$1"; }
 }
 
-finish_removals() { # finish_removals PROJECT: completes interrupted removals
+finish_removals() { # finish_removals PROJECT: removes the folders that were set aside; prints them
+  for aside in "$1"/runs/.going "$1"/sweeps/.going; do
+    if [ ! -d "$aside" ] || [ -h "$aside" ]; then continue; fi
+    going=$(for each in "$aside"/*; do [ ! -d "$each" ] || printf '%s\n' "$each"; done)
+    printf '%s' "${going:+$going$newline}" | tr '\n' '\0' | xargs -0 -r rm -rf -- 2> /dev/null
+    printf '%s' "${going:+$going$newline}" | while IFS= read -r each; do
+      [ ! -e "$each" ] || remove_tree "$each" || continue
+      echo "gone ${each##*/}"
+    done
+    rmdir "$aside" 2> /dev/null
+  done
   for aside in "$1"/runs/.going.* "$1"/sweeps/.going.*; do
     remove_tree "$aside" && echo "gone ${aside##*/.going.}"
   done
 }
-remove() { # remove RUN-FOLDER…: prints the removed ones, including those of interrupted removals
-  last=
-  for folder; do
-    project=${folder%/*/*} aside=${folder%/*}/.going.${folder##*/}
-    if is_run_folder "$folder"; then
-      [ ! -e "$aside" ] || remove_tree "$aside"
-      mv -T "$folder" "$aside"
-    fi
-    [ "$project" = "$last" ] || projects="$projects${projects:+$newline}$project"
-    last=$project
+set_aside() { # set_aside FOLDER: renames the run folders in it that are listed on standard input
+  going=
+  while IFS= read -r each; do
+    [ "${each%/*}" = "$1" ] || continue
+    for old in "$1/.going/${each##*/}" "$1/.going.${each##*/}"; do [ ! -e "$old" ] || remove_tree "$old"; done
+    going=$going$each$newline
   done
-  [ -n "$projects" ] || return 0
-  printf '%s\n' "$projects" | sort -u | while IFS= read -r project; do
+  [ -n "$going" ] || return 0
+  # Another removal may just have removed the folder, which was empty.
+  for _try in 1 2 3; do
+    mkdir -m 700 "$1/.going" 2> /dev/null
+    left=$(printf '%s' "$going" | while IFS= read -r each; do [ ! -d "$each" ] || printf '%s\n' "$each"; done)
+    [ -n "$left" ] || return 0
+    if [ ! -d "$1/.going" ] || [ -h "$1/.going" ]; then break; fi
+    printf '%s\n' "$left" | tr '\n' '\0' | xargs -0 sh -c 'mv -- "$@" "$0"' "$1/.going/." 2> /dev/null
+  done
+  printf '%s' "$going" | while IFS= read -r each; do
+    [ ! -d "$each" ] || mv -T "$each" "$1/.going.${each##*/}"
+  done
+}
+remove() { # remove RUN-FOLDER…: prints the removed ones, including those of interrupted removals
+  [ $# -gt 0 ] || return 0
+  chosen=$(each_run_folder print_run_folder "$@")
+  for folder; do printf '%s\n' "${folder%/*}"; done | sort -u | while IFS= read -r parent; do
+    set_aside "$parent" << end
+$chosen
+end
+  done
+  for folder; do printf '%s\n' "${folder%/*/*}"; done | sort -u | while IFS= read -r project; do
     finish_removals "$project"
     (collect_code "$project" all) < /dev/null > /dev/null 2>&1
   done
 }
-newline='
-'
-projects=
 
 holdings() { # holdings BASE: sizes, then all runs of all projects
   [ -d "$1/projects" ] && [ ! -h "$1/projects" ] || return 0
   echo "= sizes"
   du -k -d 3 "$1/projects" 2> /dev/null
   echo "= runs"
-  for folder in "$1"/projects/*/runs/* "$1"/projects/*/sweeps/*; do
-    is_run_folder "$folder" || continue
-    if (ended "$folder"); then ended=ended; else ended=going; fi
-    echo "$ended $folder"
-    results "$folder"
-  done
+  runs=
+  each_run_folder hold_one "$1"/projects/*/runs/* "$1"/projects/*/sweeps/*
+  echo "= measures"
+  printf '%s' "$runs" | measured
+}
+hold_one() { # hold_one FOLDER IS-RUN-FOLDER
+  [ "$2" = yes ] || return 0
+  if (ended "$1"); then ended=ended; else ended=going; fi
+  echo "$ended $1"
+  tasks_if_sweep "$1"
 }
 
 clear_out() { # clear_out BASE HOME RUN-FOLDER…: removes those, then all other files of yurt; prints what is left
