@@ -66,6 +66,11 @@ start_sshd() { # start_sshd ADDRESS...
   until_true 300 running # it writes its pid after it has returned: without that, it could not be stopped
 }
 
+start_ctld() { # 26.05 saves this file only every few minutes, and does not start after a crash without it
+  saved=/var/spool/slurmctld
+  if [ -e $saved/job_state ] && [ ! -e $saved/assoc_usage ]; then slurmctld -i; else slurmctld; fi
+}
+
 case $action in
   pid) running ;;
   start)
@@ -74,7 +79,7 @@ case $action in
     case $service in
       database) start_database ;;
       dbd) start_dbd ;;
-      ctld) slurmctld ;;
+      ctld) start_ctld ;;
       index) start_index ;;
       slurmd) slurmd -N "$(hostname)" ;;
       sshd-inside) start_sshd "${ADDRESS%/*}" $WIRES ;;
