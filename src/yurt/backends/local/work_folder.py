@@ -34,7 +34,7 @@ def make(code: str, subfolder: str) -> None:
         try:
             if code:
                 _copy(code, aside)
-                _stamp()
+                stamp(COPIED)
             else:
                 os.mkdir(aside, 0o700)
             os.rename(aside, WORK)
@@ -87,13 +87,13 @@ def _copy_file(source: str, target: str) -> None:
             os.utime(copy.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
-def _stamp() -> None:
+def stamp(path: str) -> None:
     """Write a stamp that is older than what the command writes, however coarse the times of this disk are."""
-    later = f"{COPIED}.now"
-    for name in (COPIED, later):
+    later = f"{path}.now"
+    for name in (path, later):
         os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     end = time.monotonic() + 5
-    while os.stat(later).st_mtime_ns <= os.stat(COPIED).st_mtime_ns and time.monotonic() < end:
+    while os.stat(later).st_mtime_ns <= os.stat(path).st_mtime_ns and time.monotonic() < end:
         time.sleep(0.001)
         os.utime(later)
     os.unlink(later)

@@ -45,15 +45,6 @@ def insist(write: Callable[[], object], patience: int = PATIENCE) -> None:
             time.sleep(1)
 
 
-def read(path: str) -> str:
-    """Return the text written once under a path; empty if there is none."""
-    try:
-        with open(path, errors="replace") as file:
-            return file.readline().strip()
-    except OSError:
-        return ""
-
-
 def write(path: str, content: bytes, *, sync: bool = False) -> None:
     with open(path, "wb", opener=gate.private) as file:
         file.write(content)
@@ -69,27 +60,17 @@ def put(aside: str, path: str) -> str:
         os.link(aside, path)
     except OSError as found:
         error = found
-    text = read(path)
+    text = gate.read_written(path)
     if not text:
         raise error or FileNotFoundError(path)
     return text
 
 
 def write_once(path: str, text: str, own: str, patience: int = PATIENCE) -> str:
-    """Write a text under a name that is written once, and return what is there then."""
-    found = ""
-
-    def attempt() -> None:
-        nonlocal found
-        aside = f"{path}.{own}"
-        try:
-            write(aside, f"{text}\n".encode(), sync=True)
-            found = put(aside, path)
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(aside)
-
-    insist(attempt, patience)
+    """Write a text under a name that is written once, and return what is there then. GivenUpError: nothing is."""
+    found = gate.write_once(path, text, own, patience=patience)
+    if not found:
+        raise GivenUpError(path)
     return found
 
 

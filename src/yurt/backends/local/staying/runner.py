@@ -128,19 +128,19 @@ class Runner:
 
     def _run(self, number: int) -> None:
         folder = self._folder(number)
-        if records.read(f"{folder}/{records.EXIT}"):
+        if gate.read_written(f"{folder}/{records.EXIT}"):
             return
         params, variables = records.parameters(self._sweep.folder, number)
         records.insist(lambda: records.make_folder(folder, params))
         if self._common.put(records.WINNER, self._common.winner, folder) != self._common.winner:
             return  # cancelled, or another submission has it
-        if records.read(f"{folder}/{records.EXIT}"):
+        if gate.read_written(f"{folder}/{records.EXIT}"):
             records.fold(folder)
             return
         if self._common.put(records.START, self._common.start, folder) != self._common.start:
             return
         os.utime(f"{folder}/{records.START}")  # its time is that of the start
-        if records.read(f"{folder}/{records.EXIT}"):
+        if gate.read_written(f"{folder}/{records.EXIT}"):
             return
         call = Running(folder, self._own, self._sweep, self._is_cancelled, self._cancelled_earlier)
         self._drop_late_signals()
@@ -209,7 +209,7 @@ class Runner:
         if pattern is None and os.path.isdir(f"{folder}/{records.WORK}"):
             pattern = Pattern(folder, self._sweep.code)  # nothing of the user's has started
         fields = call.ending(status)
-        if status == SETUP_FAILED and (why := records.read(f"{folder}/{records.WHY}")):
+        if status == SETUP_FAILED and (why := gate.read_written(f"{folder}/{records.WHY}")):
             fields["why"] = "".join(each if " " <= each <= "~" else " " for each in why.replace('"', "'"))[:300]
         fields |= call.used()
         if pattern is not None and not call.stopped:
@@ -227,7 +227,7 @@ class Runner:
         """End the process for calls. Its first working directory, from which it imports, is tidied only then."""
         if self._worker is not None:
             self._worker.end()
-            if self._pattern is not None and records.read(f"{self._untidy}/{records.EXIT}"):
+            if self._pattern is not None and gate.read_written(f"{self._untidy}/{records.EXIT}"):
                 self._pattern.tidy(self._untidy)
         if self._pattern is not None:
             self._pattern.end()

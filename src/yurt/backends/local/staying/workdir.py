@@ -7,8 +7,8 @@ import filecmp
 import os
 import shutil
 import stat
-import time
 
+from yurt.backends.local import work_folder
 from yurt.backends.local.staying import records
 
 State = dict[str, tuple[int, int]]
@@ -63,7 +63,7 @@ class Pattern:
         for path in self._files:
             shutil.copy2(f"{self._code}/{path}", f"{aside}/{path}", follow_symlinks=False)
             os.chmod(f"{aside}/{path}", stat.S_IMODE(os.stat(f"{aside}/{path}").st_mode) | stat.S_IWUSR)
-        _stamp(f"{folder}/{records.COPIED}")
+        work_folder.stamp(f"{folder}/{records.COPIED}")
         if not self._stamped:
             os.unlink(f"{folder}/{records.COPIED}")
         os.rename(aside, work)
@@ -136,16 +136,3 @@ class Pattern:
         for at, _folders, _files in os.walk(work, topdown=False):
             with contextlib.suppress(OSError):
                 os.rmdir(at)
-
-
-def _stamp(path: str) -> None:
-    """Write the stamp that is older than all that the call writes, however coarse the times of this disk are."""
-    records.write(path, b"")
-    first = os.stat(path).st_mtime_ns
-    for _attempt in range(200):
-        records.write(f"{path}.now", b"")
-        later = os.stat(f"{path}.now").st_mtime_ns > first
-        os.unlink(f"{path}.now")
-        if later:
-            return
-        time.sleep(0.001)
