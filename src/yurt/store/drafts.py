@@ -8,13 +8,14 @@ from contextlib import AbstractContextManager
 import msgspec
 
 from yurt.model.run import Plan
+from yurt.store.tasks import SetsOfTasks
 
 
 class Drafts:
     """Saves drafts, and replaces them by complete plans."""
 
     _db: sqlite3.Connection
-    _sets: Plan | None
+    _sets: tuple[str, SetsOfTasks] | None
 
     def _transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
         raise NotImplementedError

@@ -32,7 +32,7 @@ from yurt.store.races import HIDDEN, RACES, Races, placed
 from yurt.store.refreshes import Refreshes
 from yurt.store.schema import LATER, RENAME_FIELDS, SCHEMA, VERSION
 from yurt.store.site_copies import SiteCopies
-from yurt.store.tasks import OPEN, Entry, Tasks, entry_of, task_of, usual
+from yurt.store.tasks import OPEN, Entry, SetsOfTasks, Tasks, entry_of, task_of, usual
 from yurt.store.tracked import Tracking
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Store(
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self._sets: Plan | None = None
+        self._sets: tuple[str, SetsOfTasks] | None = None
         try:
             _check_not_emptied(file)
             _make_private(file)
@@ -233,15 +233,22 @@ class Store(
         whole = self.get(sweep)
         if whole is None or number >= whole.run.tasks:
             return None
-        if self._sets is None or self._sets.run.id != sweep:
-            self._sets = self.plan(sweep)  # cached: reading all tasks must not decode the plan each time
-        plan = self._sets
+        plan = self._sets_of_tasks(sweep)
         if plan is None:
             return None
         run = task_of(whole.run, plan, number)
         if whole.run.race == sweep:
             run = placed(run, self.item_places(sweep).get(number))
         return Entry(run, self.task_status(sweep, number, whole.status))
+
+    def _sets_of_tasks(self, sweep: str) -> SetsOfTasks | None:
+        """Return the sets of a sweep, kept for the next task; None if it is not in the index."""
+        if self._sets is None or self._sets[0] != sweep:
+            row = self._db.execute("SELECT plan FROM plans WHERE id = ?", (sweep,)).fetchone()
+            if row is None:
+                return None
+            self._sets = sweep, msgspec.json.decode(row[0], type=SetsOfTasks)
+        return self._sets[1]
 
     def several(self, runs: Sequence[str]) -> list[Entry]:
         """Return the given runs that are in the index, in order; tasks of a sweep are read together."""
@@ -260,7 +267,7 @@ class Store(
         return found
 
     def _all_tasks(self, sweep: str) -> dict[int, Entry]:
-        whole, plan = self.get(sweep), self.plan(sweep)
+        whole, plan = self.get(sweep), self._sets_of_tasks(sweep)
         if whole is None or plan is None:
             return {}
         known, out = self.tasks(sweep), set(numbers(whole.status.submitted_tasks))

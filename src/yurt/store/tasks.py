@@ -6,11 +6,12 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 import msgspec
 
 from yurt.model import ids, layout, params, tasks
-from yurt.model.run import FINAL, Placement, Plan, Run, RunRef, State, Status
+from yurt.model.run import FINAL, Placement, Run, RunRef, State, Status
 from yurt.model.state import ATTEMPTS, BUILDING
 from yurt.model.tally import main_reason
 from yurt.store.races import HIDDEN, RACES
@@ -280,17 +281,25 @@ def state_of(tally: Mapping[str, int], whole: Status) -> State:
     return "completed"
 
 
-def task_of(run: Run, plan: Plan, number: int) -> Run:
+class SetsOfTasks(msgspec.Struct, frozen=True):
+    """The part of a plan that tells its tasks apart. A set is decoded when it is needed: there may be 100,000."""
+
+    sets: list[msgspec.Raw] = []
+    arguments: bool = True
+    calls: bool = False
+
+
+def task_of(run: Run, plan: SetsOfTasks, number: int) -> Run:
     """Return one task of a sweep as a run, with the command that it runs."""
-    command = run.command
+    command, own = run.command, msgspec.json.decode(plan.sets[number], type=dict[str, Any])
     if not plan.calls:
-        command = params.task_command(command, number, plan.sets[number], passed=plan.arguments)
+        command = params.task_command(command, number, own, passed=plan.arguments)
     return msgspec.structs.replace(
         run,
         id=ids.task(run.id, number),
         folder=layout.task(run.folder, number) if run.folder else "",
         command=command,
-        params={**run.params, **plan.sets[number]},
+        params={**run.params, **own},
         tasks=0,
         sweep=run.id,
         task=number,
