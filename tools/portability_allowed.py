@@ -15,7 +15,7 @@ ALLOWED = {
     ("backends/job/keep.sh", "tar --null"): "only with the tar of GNU, or that of macOS, bsdtar",
     ("backends/job/heartbeat.sh", "/proc"): "without it, the command is killed without a reason",
     ("backends/job/heartbeat.sh", "stat -c"): "only to record when an earlier start ran",
-    ("backends/job/holder.sh", "/proc"): "elsewhere, ps tells when a process started",
+    ("backends/job/processes.sh", "/proc"): "elsewhere, ps tells when a process started",
     ("backends/job/main.sh", "/proc"): TESTED,
     ("backends/job/own.sh", "a program of Linux"): "without getent, a folder that a group can write to is refused",
     ("backends/job/profile.sh", "/proc"): "without it, the profile of the login shell is not read",

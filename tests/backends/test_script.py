@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
+from yurt.backends import scripts
 from yurt.backends.job import module, script
 from yurt.config import facts as kept
 from yurt.lifecycle.plan.plan import plan
@@ -314,3 +315,16 @@ def test_write_once_keeps_one_of_many_texts(tmp_path: Path, shell: str, links: b
     assert late.stdout == answers[0] and late.stderr == ""
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left == (["winner"] if links else ["no-links", "winner.d"])
+
+
+def test_the_process_of_the_command_has_the_functions_that_it_calls() -> None:
+    """Its shell reads job.sh only up to inside.sh."""
+    at = script.PARTS.index("inside.sh") + 1
+    texts = {name: scripts.text(name, "job") for name in (*script.PARTS, "stage.sh")}
+    late = {found for name in script.PARTS[at:] for found in re.findall(r"^(\w+)\(\) \{", texts[name], re.MULTILINE)}
+    use_stage = re.search(r"^use_stage\(\) \{.*?^\}", texts["stage.sh"], re.MULTILINE | re.DOTALL)
+    assert use_stage is not None and "is_cancelled" in late
+    for text in (*(texts[name] for name in script.PARTS[:at]), use_stage[0]):
+        lines = [re.split(r'(?:^|\s)#|"yurt: ', line)[0] for line in text.splitlines()]
+        called = {word for line in lines for word in re.findall(r"(?<![\w@$./'-])\w+(?![\w=(.-])", line)}
+        assert not called & late

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.test_hostile_words import EVIL, FACTS
 from tests.cli.test_terminal import SAFE
-from yurt.cli import app, bars, render
+from yurt.cli import app, bars, call, render
 from yurt.cli.cluster_text import print_cluster
 from yurt.model.live import (
     Controller,
@@ -33,7 +33,7 @@ PARTS: list[bars.Part] = [("idle", 3, "░", "green"), ("allocated", 1, "█", "
 def options(monkeypatch: pytest.MonkeyPatch) -> app.App:
     """The global options, as without any on the command line."""
     found = app.App()
-    monkeypatch.setattr(app, "current", lambda: found)
+    monkeypatch.setattr(call, "current", lambda: found)
     return found
 
 
@@ -50,7 +50,7 @@ def test_a_bar_and_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cell.draw(12, paint=False) == "░░░░░░██xx 5"
     assert len(cell.draw(3, paint=False)) == 3
     assert "\x1b[31mx" in cell.draw(12, paint=True)
-    monkeypatch.setattr(app, "plain", lambda: True)
+    monkeypatch.setattr(call, "plain", lambda: True)
     assert bars.bar(PARTS, 10, paint=True) == "3 idle, 1 allocated, 1 down"
     assert cell.draw(cell.widest, paint=True) == "3 idle, 1 allocated, 1 down"
 

@@ -35,18 +35,6 @@ see_sessions() { # sets `live` to the processes of sessions, and `ended` to the 
     case $(cat "$each") in ended*) rm -f "$each" ;; esac
   done
 }
-is_process() { # is_process PID BORN: whether a process is alive, and its id was not reused
-  kill -0 "$1" 2> /dev/null || return
-  if { read -r line < "/proc/$1/stat"; } 2> /dev/null; then
-    birth=$2
-    # shellcheck disable=SC2086 # fields after the name in parentheses
-    set -- ${line##*) }
-    case $1 in [ZX]) return 1 ;; esac # process 1 may reap them late
-    [ "${20-}" = "$birth" ]
-  else
-    [ "$(born "$1")" = "$2" ]
-  fi
-}
 end_sessions() { # without a scheduler, nobody else ends them
   see_sessions
   for each in $live; do kill -HUP "$each" && kill -CONT "$each"; done 2> /dev/null

@@ -353,6 +353,7 @@ PARTS = (
     "environment.sh",
     "secrets.sh",
     "workdir.sh",
+    "processes.sh",
     "command.sh",
     "inside.sh",
     "signals.sh",

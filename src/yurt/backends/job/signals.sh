@@ -2,15 +2,6 @@
 in_own_session() { # in_own_session COMMAND…: runs it in a new session, so that all its processes can be signalled
   if command -v setsid > /dev/null 2>&1; then exec setsid "$@"; else exec perl -MPOSIX -e 'POSIX::setsid(); exec @ARGV' "$@"; fi
 }
-# shellcheck disable=SC2016
-start_time='if { read -r stat < "/proc/$1/stat"; } 2> /dev/null; then
-  set -- ${stat##*) } && echo "${20}"
-else
-  LC_ALL=C TZ=UTC0 ps -o lstart= -p "$1" 2> /dev/null | tr -cd 0-9
-fi'
-born() { # born PID: prints when a process started, as a number; the same as yurt.backends.local.waiter.born
-  eval "$start_time"
-}
 kill_session() { # kill_session PID: kills what in_own_session started, even if its session does not exist yet
   kill -KILL "-$1" 2> /dev/null || kill -KILL "$1" 2> /dev/null
 }

@@ -50,10 +50,11 @@ class Pattern:
             return
         if self._spare:
             spare, self._spare = self._spare, ""
-            if self._stamped:
-                os.rename(f"{spare}/{records.COPIED}", f"{folder}/{records.COPIED}")
-            os.rename(f"{spare}/{records.WORK}", work)
-            return
+            with contextlib.suppress(FileNotFoundError):  # somebody removed the folder of that task
+                if self._stamped:
+                    os.rename(f"{spare}/{records.COPIED}", f"{folder}/{records.COPIED}")
+                os.rename(f"{spare}/{records.WORK}", work)
+                return
         shutil.rmtree(aside, ignore_errors=True)
         os.mkdir(aside, 0o700)
         for path, mode in self._folders:
