@@ -10,7 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tests.laptop import Laptop
 from tests.store.test_runs import run as run_number
 from tests.verbs.test_fetch import Here
 from yurt.backends import scripts
+from yurt.backends.local import place
 from yurt.lab import Lab
 from yurt.model.files import Survey as Found
 from yurt.model.run import Status
@@ -284,20 +285,32 @@ def test_unused_snapshots_are_removed_too(here: Here) -> None:
     assert here.run("true"), "the next run uploads everything again"
 
 
-def test_code_removed_during_a_submission(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ordinary", [True, False], ids=["ordinary", "by scripts"])
+def test_code_removed_during_a_submission(here: Here, monkeypatch: pytest.MonkeyPatch, ordinary: bool) -> None:
     """A prune removes the code after the submission found it and before the run folder exists: it is uploaded again."""
     here.run("true")
-    real, done = scripts.text, here.home / "removed"
+    real, make, done = scripts.text, place._make_folder, here.home / "removed"
 
     def text(name: str, package: str = "shell") -> str:
         found = real(name, package)
-        if name != "place.sh":
+        if name != "place.sh" or ordinary:
             return found
         remove = f'[ -e "{done}" ] || {{ : > "{done}" && rm -rf "$project/snapshots/$tree" "$project/code.git"; }}'
         assert "make_folder $sizes" in found
         return found.replace("make_folder $sizes", f"{remove}\n  make_folder $sizes")
 
+    def make_folder(aside: Path, run: Path, files: Mapping[str, bytes]) -> None:
+        if not ordinary:
+            raise OSError("left to the scripts")
+        project = run.parent.parent
+        for folder in (*(project / "snapshots").iterdir(), project / "code.git"):
+            if folder.is_dir():
+                subprocess.run(["rm", "-rf", str(folder)], check=True)
+        done.touch()
+        make(aside, run, files)
+
     monkeypatch.setattr(scripts, "text", text)
+    monkeypatch.setattr(place, "_make_folder", make_folder)
     run = here.quick("run", "--json", "cat", "train.py").json["data"]["run"]["id"]
     assert done.exists() and here.quick("wait", run).code == 0
     assert "trained" in here.quick("logs", run).out

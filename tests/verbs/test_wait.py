@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def test_the_end_of_local_runs_is_noticed_long_before_the_next_refresh(
 
 
 def test_only_new_ends_interrupt_the_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    alive = [{"r1"}, {"r1"}, set[str]()]
+    alive = [{"r1": os.getpid()}, {"r1": os.getpid()}, dict[str, int]()]
     monkeypatch.setattr(connect, "slots", lambda: alive.pop(0))
     ends = LocalEnds([entry("r1"), entry("r2"), entry("r3", "slurm")])
     assert ends.contexts == ["here"]
