@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -129,10 +130,29 @@ def leaves(what: str) -> int:
         threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
     if what == "handler":
         signal.signal(signal.SIGUSR1, lambda _number, _frame: None)
+    if what == "alarm":
+        signal.alarm(1000)
+    if what == "closed":
+        sys.stdout.close()
+    if what == "channel":
+        os.closerange(3, 200)
+    if what == "limit":
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if what == "nice":
+        os.nice(1)
+    if what == "mask":
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    if what == "files":
+        KEPT.extend(os.dup(0) for _number in range(100))
+    if what == "input":
+        os.close(0)
     return os.getpid()
 
 
-@pytest.mark.parametrize("what", ["process", "thread", "handler", "nothing"])
+KEPT: list[int] = []
+
+
+@pytest.mark.parametrize("what", ["process", "thread", "handler", "closed", "channel", "nothing"])
 def test_a_process_ends_if_a_call_leaves_something_behind(here: Here, what: str) -> None:
     with yurt.executor("local", snapshot=False, max_workers=1) as executor:
         first, second = executor.map(leaves, [what, "nothing"], timeout=SECONDS)
@@ -141,6 +161,38 @@ def test_a_process_ends_if_a_call_leaves_something_behind(here: Here, what: str)
     if what == "process":
         found = subprocess.run(["pgrep", "-g", str(first)], capture_output=True, text=True, check=False).stdout.split()
         assert all(born(int(pid)) is None for pid in found), "process 1 may reap late what was killed"
+
+
+def test_a_process_ends_if_a_call_changes_what_nobody_puts_back(here: Here) -> None:
+    kinds = ["alarm", "limit", "nice", "mask", "files", "input"]
+    with yurt.executor("local", snapshot=False, max_workers=1) as executor:
+        found = list(executor.map(leaves, [*kinds, "nothing"], timeout=SECONDS))
+    assert len(set(found)) == len(found)
+
+
+def forks(how: str) -> str:
+    if os.fork() == 0:
+        if how == "raises":
+            raise ValueError("a bug in the child")
+        if how == "exits":
+            sys.exit(0)
+        return "child"
+    os.wait()
+    return "parent"
+
+
+def test_only_the_process_of_a_call_has_its_result(here: Here) -> None:
+    with yurt.executor("local", snapshot=False, max_workers=1) as executor:
+        found = [executor.submit(forks, how) for how in ("raises", "exits", "returns")]
+        after = executor.submit(slow, 7)
+        assert [each.result(SECONDS) for each in found] == ["parent"] * 3 and after.result(SECONDS) == 7
+    assert {run.state for run in yurt.runs(sweep="@last-sweep")} == {"completed"}
+
+
+def test_an_error_whose_text_is_no_utf8(here: Here) -> None:
+    with yurt.executor("local", snapshot=False, max_workers=1) as executor:
+        error = executor.submit(int, "\udcff").exception(SECONDS)
+    assert isinstance(error, ValueError) and "\\udcff" in str(error)
 
 
 def slow(x: int) -> int:

@@ -9,7 +9,7 @@ import os
 import struct
 import sys
 import traceback
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 AGAIN = 85
 """The exit code that requests a restart; the task has no result yet."""
@@ -60,14 +60,16 @@ def main(number: int, target: str) -> int:
     if getattr(call, "__module__", "") == "__main__":
         for name, each in getattr(call, "__globals__", {}).items():
             globals().setdefault(name, each)  # multiprocessing looks up a script's functions there
-    kind = "initializer"
+    kind, own = "initializer", os.getpid()
     try:
         if initializer is not None:
             initializer(*its_arguments)
         LOADED[which] = call
         kind = "raised"
         result = [call(*each) for each in given] if isinstance(given, list) else call(*given[0], **given[1])
+        _leave_a_fork(own)
     except BaseException as error:
+        _leave_a_fork(own, error)
         if isinstance(error, SystemExit) and error.code == AGAIN:
             raise
         code = _raised(error, cloudpickle, kind)
@@ -82,6 +84,26 @@ def main(number: int, target: str) -> int:
         return _failed("large", "%d %d" % (len(content), about["largest"]))
     _write({"ok": True}, content)
     return 0
+
+
+def _leave_a_fork(own: int, error: Optional[BaseException] = None) -> None:
+    """End a process that the function forked: only the process of the call, `own`, has a result."""
+    if os.getpid() == own:
+        return
+    code: Any = 0
+    if isinstance(error, SystemExit):
+        code = error.code
+    elif error is not None:
+        traceback.print_exception(type(error), error, error.__traceback__)
+        code = 1
+    try:
+        if code is not None and not isinstance(code, int):
+            sys.stderr.write("%s\n" % code)
+            code = 1
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit((code or 0) & 255)
 
 
 def _read(file: str, number: int) -> Tuple[Dict[str, Any], int, bytes, bytes]:
@@ -107,7 +129,13 @@ def _raised(error: BaseException, cloudpickle: Any, kind: str) -> int:
     lines = traceback.format_exception(type(error), error, trace)
     sys.stderr.write("".join(lines))
     content, parts = _pickled(error, cloudpickle)
-    head = {"ok": False, "kind": kind, "text": _describe(error), "traceback": "".join(lines), "parts": parts}
+    head = {
+        "ok": False,
+        "kind": kind,
+        "text": _describe(error),
+        "traceback": _encodable("".join(lines)),
+        "parts": parts,
+    }
     _write(head, content)
     names = [(each.__module__, each.__name__) for each in type(error).__mro__]
     return 0 if kind == "raised" and any(each in EXPECTED for each in names) else 1
@@ -151,7 +179,12 @@ def _describe(error: BaseException) -> str:
         text = str(error)
     except Exception:
         text = "(no message: str() failed)"
-    return "%s: %s" % (type(error).__name__, text) if text else type(error).__name__
+    return _encodable("%s: %s" % (type(error).__name__, text) if text else type(error).__name__)
+
+
+def _encodable(text: str) -> str:
+    """Return a text without the surrogates of bytes that are no UTF-8."""
+    return text.encode("utf8", "backslashreplace").decode("utf8")
 
 
 def _write(head: Dict[str, Any], content: bytes) -> None:

@@ -1,18 +1,23 @@
 """Makes one call of `yurt.executor` after another in one process, on this machine: see yurt.backends.local.staying.
 
 The file of calls contains it under the name yurt_staying. A process takes another call only if the last one has left no
-thread, no process and no signal handler behind; the rest that it may have changed is put back: its working directory,
-variables, the search path, the umask, standard streams. Standard library only.
+thread, no process, no signal handler and no timer behind, and limits and streams are as they were; the rest that it may
+have changed is put back: its working directory, variables, the search path, the umask, standard output and error.
+Standard library only.
 """
 
 import json
 import os
+import resource
 import signal
 import socket
 import sys
 import threading
 from typing import Any, Callable, Dict, List
 from urllib.parse import quote
+
+MORE_FILES = 64
+"""How many files a call may leave open: modules keep some, such as devices and their own libraries."""
 
 
 def stay(channel: int, run: Callable[[int, str], int], searched: List[str]) -> int:
@@ -33,8 +38,11 @@ def stay(channel: int, run: Callable[[int, str], int], searched: List[str]) -> i
         if code not in (0, 1) or not before.is_clean():
             return code
         _flush()
-        runner.sendall(b"ended %d\n" % code)
-        line = lines.readline()
+        try:
+            runner.sendall(b"ended %d\n" % code)
+            line = lines.readline()
+        except OSError:  # the call closed it
+            return code
         if not line:
             return 0
         call = json.loads(line.decode())
@@ -52,12 +60,20 @@ class State:
         self._mask = os.umask(0o077)
         os.umask(self._mask)
         self._threads = threading.active_count()
-        self._handlers = _handlers()
+        self._settings = _settings()
+        self._files = _open_files()
         self._searched = searched
 
     def is_clean(self) -> bool:
-        """Whether the call left no thread, no child process and no signal handler behind."""
-        if threading.active_count() > self._threads or _handlers() != self._handlers:
+        """Whether the call left nothing behind that the next one would notice, and that cannot be put back."""
+        try:
+            if threading.active_count() > self._threads or _settings() != self._settings:
+                return False
+        except (OSError, ValueError):
+            return False
+        if any(each is not None and each.closed for each in self._streams):
+            return False
+        if _open_files() > self._files + MORE_FILES:
             return False
         try:
             os.waitpid(-1, os.WNOHANG)
@@ -106,8 +122,21 @@ def _replaced(value: str, was: str, now: str) -> str:
     return found
 
 
-def _handlers() -> List[Any]:
-    return [signal.getsignal(each) for each in sorted(signal.Signals)]
+def _settings() -> List[Any]:
+    """Return settings of a process that nobody puts back: handlers, timers, limits, priority, cores, standard input."""
+    found: List[Any] = [signal.getsignal(each) for each in sorted(signal.Signals)]
+    found += [signal.getitimer(each) for each in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)]
+    found += [resource.getrlimit(value) for name, value in sorted(vars(resource).items()) if name.startswith("RLIMIT_")]
+    found += [signal.pthread_sigmask(signal.SIG_BLOCK, []), os.getpriority(os.PRIO_PROCESS, 0)]
+    found += [os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None, os.fstat(0)[:3]]
+    return found
+
+
+def _open_files() -> int:
+    try:
+        return len(os.listdir("/proc/self/fd"))
+    except OSError:
+        return 0
 
 
 def _flush() -> None:
