@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 
 import msgspec
 import pytest
 
+from tests.calls import YURT
 from tests.cli.test_run import CONTEXTS, FACTS, NOWHERE
 from tests.user import User, said
 from yurt.config import facts as kept
@@ -146,3 +149,19 @@ def test_an_ignored_script(user: User) -> None:
     assert warnings(user, "train.py") == [
         "'train.py' is ignored, so the run does not get it; upload what .gitignore ignores with `--include 'train.py'`"
     ]
+
+
+@pytest.mark.parametrize("words", [("run", "true"), ("logs", "-"), ("show", "-"), ("wait", "-")])
+def test_the_current_folder_was_removed(user: User, words: tuple[str, ...]) -> None:
+    gone = user.home / "gone"
+    script = f'mkdir "{gone}" && cd "{gone}" && rmdir "{gone}" && exec "$@"'
+    environment = {**os.environ, **user.environment}
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", YURT, *words], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2, done
+    assert done.stderr.splitlines()[0] == "yurt: the current folder no longer exists"
+
+
+def test_a_very_large_limit(user: User) -> None:
+    assert user.quick("ps", "--limit", "9" * 20).code == 0

@@ -53,7 +53,7 @@ def ps(**options: Any) -> None:
     from yurt.verbs import ps as verbs
 
     wanted = {
-        "limit": None if options["everything"] else options["limit"],
+        "limit": None if options["everything"] else min(options["limit"], sys.maxsize),
         "filters": options["filters"],
         "context": call.current().context,
     }

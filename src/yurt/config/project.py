@@ -11,6 +11,7 @@ from yurt.config import services, stage
 from yurt.config.contexts import own_lines
 from yurt.config.services import NamedService
 from yurt.config.text import text_of
+from yurt.errors import UserError
 from yurt.model.context import Context
 from yurt.model.settings import TABLE
 from yurt.model.stage import StageRequest
@@ -46,12 +47,20 @@ class Project(msgspec.Struct, frozen=True):
     """The contexts that the project may use, for `yurt where` and `--context best`; empty for all."""
 
 
+def working_folder() -> Path:
+    """Return the working directory. UserError if somebody has removed it."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise UserError("the current folder no longer exists", code="usage", hint="go to another one: `cd`") from None
+
+
 def find(start: Path | None = None) -> Project | None:
     """Return the project that contains a folder (default: the working directory), or None.
 
     The search stops at the home folder, unless it starts there. UserError lists every fault of the project file.
     """
-    start = (start or Path.cwd()).absolute()
+    start = (start or working_folder()).absolute()
     for folder in (start, *start.parents):
         if folder != start and folder == Path.home():
             return None

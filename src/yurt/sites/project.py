@@ -14,7 +14,7 @@ class Project:
 
     def __init__(self, name: str = "") -> None:
         """`name` replaces the project's own name."""
-        here = Path.cwd()
+        here = project.working_folder()
         found = project.find(here)
         self.folder = found.folder if found is not None else _top(here)
         self.name = name or (found.name if found is not None else self.folder.name)
