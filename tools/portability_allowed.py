@@ -63,6 +63,8 @@ ALLOWED = {
     ("lifecycle/refresh/local_ends.py", "Linux call"): "elsewhere, ends are noticed by looking",
     ("storage/look.sh", "find -printf"): "elsewhere, a function of not_gnu.sh",
     ("hosts/tar.py", "tar --null"): TESTED,
+    ("node/staying.py", "/proc"): "elsewhere, open files are not counted",
+    ("node/staying.py", "Linux call"): "elsewhere, the cores of a process cannot be changed",
     ("node/backup/attributes.py", "Linux call"): "elsewhere, attributes of folders are not saved",
     ("homesync/side.sh", "a program of Linux"): "only on login hosts; on this machine, yurt holds the lock",
     ("homesync/side.sh", "/proc"): "only on login hosts; without it, another sync is refused until the old one ends",
