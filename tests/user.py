@@ -49,10 +49,10 @@ class User:
         return self
 
     def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None, _at: object) -> None:
-        for kind in ("runs", "sweeps", "tasks"):
-            for folder in self.home.glob(f"**/{kind}/*/"):
+        for folder, names, _files in os.walk(self.home):  # not glob: a run that ends removes folders during the search
+            for name in names if Path(folder).name in ("runs", "sweeps", "tasks") else ():
                 with contextlib.suppress(OSError):  # a test may have changed the folder
-                    (folder / "go").touch()
+                    Path(folder, name, "go").touch()
         end_masters(self.runtime)
 
     def __call__(self, *words: str, cwd: Path | str | None = None, **environment: str) -> Called:
