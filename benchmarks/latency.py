@@ -54,7 +54,7 @@ def main() -> int:
     figures = [
         Figure("ssh -S … sbatch", plain),
         Figure("ssh -S … sbatch, with 15 KB of input", with_input),
-        Figure("yurt run, code unchanged", ours, 3.5),
+        Figure("yurt run, code unchanged", ours, 2.5),
     ]
     return table("one submission at 150 ms", figures, "round trips")
 
