@@ -6,11 +6,15 @@ import os
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from benchmarks.counts import peak_kib
 from benchmarks.figures import Figure, table
 from benchmarks.instructions import instructions
 from benchmarks.side_by_side import YURT, Bench, alpha, median
+
+if TYPE_CHECKING:
+    from yurt.model.run import Run
 
 RUNS, QUEUED, TURNS = 10_000, 2_000, 9
 BUDGET, MEMORY, CACHED = 3, 100, 8
@@ -20,35 +24,42 @@ while read -r name; do sbatch --hold --parsable --job-name=$name --output=/dev/n
 """
 
 
+def example(number: int, count: int, now: float) -> Run:
+    """Return one of several runs on alpha, as the index has them."""
+    from yurt.model import ids
+    from yurt.model.run import Chosen, Code, Run
+
+    run_id = ids.make(now - count + number, number * 7919)
+    return Run(
+        id=run_id,
+        context="alpha",
+        context_type="slurm",
+        project="bench-0000",
+        source="/home/me/bench",
+        created=now - count + number,
+        command=["train.py", "--lr", "0.1", "--seed", str(number)],
+        folder=f"/lustre/scratch/alice/yurt/projects/bench-0000/runs/{run_id}",
+        params={"lr": 0.1, "seed": number},
+        code=Code(tree="0" * 40, files=2000, size=20_000_000, commit="0" * 40, branch="main"),
+        settings=[Chosen(key, "value", "contexts.yaml:3") for key in ("time", "partition", "storage_dir")],
+    )
+
+
 def fill(bench: Bench) -> None:
     """Add runs as after months of work: most have completed, the newest are in the queue."""
-    from yurt.model import ids
-    from yurt.model.run import Chosen, Code, Run, Status
+    from yurt.model.run import Status
     from yurt.store import Store
 
     now = time.time()
     names = []
     with Store(f"{bench.home}/data/yurt.db") as store:
         for number in range(RUNS):
-            run_id = ids.make(now - RUNS + number, number * 7919)
-            run = Run(
-                id=run_id,
-                context="alpha",
-                context_type="slurm",
-                project="bench-0000",
-                source="/home/me/bench",
-                created=now - RUNS + number,
-                command=["train.py", "--lr", "0.1", "--seed", str(number)],
-                folder=f"/lustre/scratch/alice/yurt/projects/bench-0000/runs/{run_id}",
-                params={"lr": 0.1, "seed": number},
-                code=Code(tree="0" * 40, files=2000, size=20_000_000, commit="0" * 40, branch="main"),
-                settings=[Chosen(key, "value", "contexts.yaml:3") for key in ("time", "partition", "storage_dir")],
-            )
+            run = example(number, RUNS, now)
             queued = number >= RUNS - QUEUED
             held = Status(state="held", job=str(number), submitted=now - 500)
             store.add(run, held if queued else Status(state="completed"))
             if queued:
-                names.append(f"yurt-{run_id}")
+                names.append(f"yurt-{run.id}")
     subprocess.run([*bench.ssh, "alice@alpha", LOOP], input="\n".join(names) + "\n", text=True, check=True)
 
 

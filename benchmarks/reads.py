@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.figures import Figure, table
-from benchmarks.ps import LOOP
+from benchmarks.ps import LOOP, example
 from benchmarks.side_by_side import YURT, Bench, alpha, median, project
 from benchmarks.sweep_ps import HOLD, homes
 
@@ -26,30 +26,16 @@ TASKS = 10_000
 
 def queue(bench: Bench, more: dict[str, str], count: int) -> None:
     """Put held runs into the queue and the index."""
-    from yurt.model import ids
-    from yurt.model.run import Chosen, Code, Run, Status
+    from yurt.model.run import Status
     from yurt.store import Store
 
     now = time.time()
     names = []
     with Store(f"{more['YURT_DATA_HOME']}/yurt.db") as store:
         for number in range(count):
-            run_id = ids.make(now - count + number, number * 7919)
-            run = Run(
-                id=run_id,
-                context="alpha",
-                context_type="slurm",
-                project="bench-0000",
-                source="/home/me/bench",
-                created=now - count + number,
-                command=["train.py", "--lr", "0.1", "--seed", str(number)],
-                folder=f"/lustre/scratch/alice/yurt/projects/bench-0000/runs/{run_id}",
-                params={"lr": 0.1, "seed": number},
-                code=Code(tree="0" * 40, files=2000, size=20_000_000, commit="0" * 40, branch="main"),
-                settings=[Chosen(key, "value", "contexts.yaml:3") for key in ("time", "partition", "storage_dir")],
-            )
+            run = example(number, count, now)
             store.add(run, Status(state="held", job=str(number), submitted=now - 500))
-            names.append(f"yurt-{run_id}")
+            names.append(f"yurt-{run.id}")
     subprocess.run([*bench.ssh, "alice@alpha", LOOP], input="\n".join(names) + "\n", text=True, check=True)
 
 
