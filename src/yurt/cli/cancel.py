@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-import click
-
 from yurt.cli import render
-from yurt.cli.app import run_names, verb
+from yurt.cli.completers import run_names
+from yurt.cli.declare import argument, verb
 from yurt.cli.filters import FILTER, counted, folded
 from yurt.cli.progress import watching
 from yurt.model.progress import unwatched
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @verb(examples=["yurt cancel -", "yurt cancel x7q4z 8m2kd", "yurt cancel @last-sweep --filter lr=0.1"], context_help="")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
+@argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
 @FILTER
 def cancel(runs: tuple[str, ...], filters: tuple[str, ...]) -> int:
     """Cancel runs.

@@ -6,10 +6,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-import click
-
-from yurt.cli import app, render
-from yurt.cli.app import run_names, verb
+from yurt.cli import call, render
+from yurt.cli.completers import run_names
+from yurt.cli.declare import argument, option, verb
 from yurt.cli.filters import FILTER, folded
 
 EXAMPLES = [
@@ -21,22 +20,20 @@ EXAMPLES = [
 
 
 @verb(examples=EXAMPLES, context_help="")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
-@click.option(
+@argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
+@option(
     "--only",
     multiple=True,
     metavar="GLOB",
     help="Download only files that match GLOB; a trailing slash selects a folder; repeatable.",
 )
-@click.option(
+@option(
     "--all",
     "everything",
     is_flag=True,
     help="Download the complete run folder, including logs, checkpoints and yurt's own files.",
 )
-@click.option(
-    "--to", "folder", metavar="DIR", help="Download to DIR instead of results/RUN; to DIR/RUN for several runs."
-)
+@option("--to", "folder", metavar="DIR", help="Download to DIR instead of results/RUN; to DIR/RUN for several runs.")
 @FILTER
 def fetch(
     runs: tuple[str, ...], only: tuple[str, ...], everything: bool, folder: str | None, filters: tuple[str, ...]
@@ -59,7 +56,7 @@ def fetch(
         raise UserError("--to is empty", code="usage", hint="for example: `--to results`")
     if "" in only:
         raise UserError("--only is empty", code="usage", hint="for example: `--only '*.json'`")
-    app.enable_gc()
+    call.enable_gc()
     to = Path(folder).expanduser() if folder else None
     with watching() as watch:
         found = verbs.fetch(runs, filters=filters, only=only, everything=everything, folder=to, watch=watch)

@@ -15,7 +15,7 @@ from yurt.cli import call
 from yurt.cli.declare import DeclaredVerb, Parameter, global_options
 from yurt.lean_imports import load_msgspec
 
-VERBS = ("ps", "run", "show", "logs", "wait")
+VERBS = ("ps", "run", "show", "logs", "wait", "fetch", "cancel")
 """The verbs that are declared without click; each is a function in the module of its name."""
 
 

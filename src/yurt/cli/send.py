@@ -59,14 +59,20 @@ def wait_or_follow(entries: Sequence[Entry], *, follow: bool, kind: str) -> int:
     now = call.current()
     if not now.json:  # they are printed; the envelope has them at the end
         now.warnings.clear()
-    if follow and not now.json:
-        from yurt.cli.logs import Printer
-        from yurt.verbs.logs import follow_started
+    try:
+        if follow and not now.json:
+            from yurt.cli.logs import Printer
+            from yurt.verbs.logs import follow_started
 
-        call.enable_gc()
-        with Printer() as printer:
-            follow_started([entry.run for entry in entries], printer)
-    return wait_for([entry.run.id for entry in entries], kind=kind)
+            call.enable_gc()
+            with Printer() as printer:
+                follow_started([entry.run for entry in entries], printer)
+        return wait_for([entry.run.id for entry in entries], kind=kind)
+    except KeyboardInterrupt:
+        names = " ".join(entry.run.id for entry in entries)
+        continues = f"run {names} continues" if len(entries) == 1 else f"{len(entries)} runs continue"
+        print(f"\nyurt: interrupted; {continues}\n  hint: cancel with `yurt cancel {names}`", file=sys.stderr)
+        raise
 
 
 def after_sync(entry: Entry) -> str:
