@@ -1,4 +1,4 @@
-"""Entry point of `yurt` and `python -m yurt`: sends the first query to a site before it loads the rest."""
+"""Entry point of `yurt` and `python -m yurt`: asks the site before it loads the rest."""
 
 import gc
 import sys
@@ -9,7 +9,12 @@ from yurt import queue_prefetch
 def main() -> None:
     gc.disable()  # saves a twentieth of the time of short verbs; long ones call yurt.cli.app.enable_gc
     try:
-        queue_prefetch.begin(sys.argv[1:])
+        if None not in (sys.stdin, sys.stdout, sys.stderr):  # otherwise files opened here would take their numbers
+            queue_prefetch.begin(sys.argv[1:])
+            if "run" in sys.argv[1:4]:
+                from yurt import session_ahead
+
+                session_ahead.begin(sys.argv[1:])
         from yurt.cli.main import main as run
     except KeyboardInterrupt:
         sys.exit(130)

@@ -71,16 +71,7 @@ class _Query:
 
         The query follows without waiting for the answer of the master: it is read-only.
         """
-        import _socket
-
-        self.control = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        self.control.settimeout(1.0)
-        self.control.connect(path)
-        self.control.sendall(request)
-        for each in streams:
-            rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, each.to_bytes(4, sys.byteorder))
-            self.control.sendmsg([b"\0"], [rights])
-        self.control.setblocking(False)
+        self.control = ask_for_session(path, request, streams)
 
     def wait(self, seconds: float) -> bool:
         """Wait for output. Return False if none came in time; OSError if the master does not open the session."""
@@ -164,6 +155,25 @@ def _read(early: _Query, slow: float, silent: float, on_slow: Callable[[], None]
     return os.read(early.out, 1 << 20)
 
 
+def ask_for_session(path: str, request: bytes, streams: Sequence[int]) -> socket:
+    """Ask a master for a session that has these streams, and return the connection to it, which does not block."""
+    import _socket
+
+    control = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        control.settimeout(1.0)
+        control.connect(path)
+        control.sendall(request)
+        for each in streams:
+            rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, each.to_bytes(4, sys.byteorder))
+            control.sendmsg([b"\0"], [rights])
+        control.setblocking(False)
+    except OSError:
+        control.close()
+        raise
+    return control
+
+
 def is_binary(program: str, path: str) -> bool:
     """Whether a program is not a script, which may do more than what it is named after."""
     for folder in path.split(os.pathsep):
@@ -205,7 +215,12 @@ def forget() -> None:
 
 
 def _file() -> str:
+    return data_file(f"ahead-{sys.version_info.minor}")
+
+
+def data_file(name: str) -> str:
+    """Return the path of a file in yurt's data folder, without yurt.config.paths, which takes longer to import."""
     home = os.environ.get("YURT_DATA_HOME")
     if not home:
         home = os.path.join(os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share"), "yurt")
-    return os.path.join(home, f"ahead-{sys.version_info.minor}")
+    return os.path.join(home, name)

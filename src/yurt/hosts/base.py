@@ -148,11 +148,13 @@ class Host(ABC):
         prefetch: bool = False,
         first: str = "",
         fixed: bool = False,
+        ahead: bool = False,
     ) -> Answer:
         """Run a script and wait for it. A nonzero exit code is returned; UnreachableError if none arrives.
 
         `prefetch`: the script is read-only and likely to be repeated, so the next yurt process may send it early.
         `first`: what the script evaluates as $yurt_first. `fixed`: the script never changes, so the host may keep it.
+        `ahead`: the next yurt process like this one may open the session early, and let it load the script.
         """
         fixed = fixed and len(script) >= LONG
         if prefetch:
@@ -162,8 +164,11 @@ class Host(ABC):
         deadline = time.monotonic() + timeout
         for attempt in itertools.count(1):
             parcel = self._parcel(script, arguments, first, fixed)
+            opened = self.opened_ahead(parcel.name) if ahead and attempt == 1 else None
+            if opened is not None:
+                parcel = wire.pack(script, arguments, first=first, keep="opened", missing=opened[1])
             with self.session(deadline):
-                returned, out, err = self._communicate(parcel, stdin, deadline, timeout)
+                returned, out, err = self._communicate(parcel, stdin, deadline, timeout, command=opened and opened[0])
             framed = wire.unpack(parcel, out)
             if framed is None and parcel.missing and parcel.missing in out:  # nothing was executed
                 self.forget_kept(parcel.name)
@@ -172,6 +177,8 @@ class Host(ABC):
                 self.note_kept(parcel.name)
             if framed is not None and framed.code is not None:
                 noise = out.partition(parcel.begin)[0] + err.partition(parcel.begin)[0]
+                if ahead and parcel.name and opened is None:
+                    self.open_ahead_next_time(parcel.name)
                 return Answer(framed.code, framed.out, wire.errors_after(parcel, err), noise)
             if framed is not None or time.monotonic() > deadline or not self.retry(err, attempt):
                 raise self.lost(returned, err or out, begun=framed is not None)
@@ -223,6 +230,14 @@ class Host(ABC):
             query=parcel.stdin + stdin,
         )
         return None
+
+    def opened_ahead(self, name: str) -> tuple[Command, str] | None:
+        """Return the session that was opened early for a script, and what it prints if the host does not have it."""
+        del name
+        return None
+
+    def open_ahead_next_time(self, name: str) -> None:  # noqa: B027
+        """Let the next yurt process open a session for this script early."""
 
     def session_request(self, command: str) -> queue_prefetch.Request:
         """Return what asks the master for a session with a command; without bytes, a program must do it."""
@@ -284,12 +299,13 @@ class Host(ABC):
         deadline: float,
         timeout: float,
         *,
+        command: Command | None = None,
         pace: Pace | None = None,
         moved: Callable[[int], None] = lambda _done: None,
     ) -> tuple[int, bytes, bytes]:
         from yurt.hosts.exchange import Exchange, Limits  # not at the top: a prefetched result needs none
 
-        command = self.start(parcel, None)
+        command = command or self.start(parcel, None)
         limits = Limits(clocks().slow, self.silence(), max(0.1, deadline - time.monotonic()))
         exchange = Exchange(command, parcel.begin, limits, on_slow=self.report_slow, pace=pace, moved=moved)
         try:

@@ -48,13 +48,9 @@ class MuxSession:
 
     def __init__(self, path: str, command: str, settings: MuxSettings, err: IO[bytes] | None = None) -> None:
         """Ask for a session. `err`: a file for standard error; None: a pipe."""
-        self._code: int | None = None
-        self._received, self._greeted, self._opened = bytearray(), False, False
-        self._control = socket(AF_UNIX, SOCK_STREAM)
         stdin, stdout = os.pipe(), os.pipe()
         stderr = os.pipe() if err is None else (None, os.dup(err.fileno()))
-        self.stdin, self.stdout = os.fdopen(stdin[1], "wb", 0), os.fdopen(stdout[0], "rb", 0)
-        self.stderr = None if stderr[0] is None else os.fdopen(stderr[0], "rb", 0)
+        self._begin(socket(AF_UNIX, SOCK_STREAM), (stdin[1], stdout[0], stderr[0]))
         theirs = (stdin[0], stdout[1], stderr[1])
         try:
             self._control.settimeout(CONNECT)
@@ -72,6 +68,33 @@ class MuxSession:
         finally:
             for each in theirs:
                 os.close(each)
+
+    @classmethod
+    def adopt(cls, control: socket, streams: tuple[int, int, int]) -> MuxSession:
+        """Return a session that was asked for already. `control` does not block."""
+        session = cls.__new__(cls)
+        session._begin(control, streams)
+        return session
+
+    def _begin(self, control: socket, streams: tuple[int, int, int | None]) -> None:
+        self._code: int | None = None
+        self._received, self._greeted, self._opened = bytearray(), False, False
+        self._control = control
+        stdin, stdout, stderr = streams
+        self.stdin, self.stdout = os.fdopen(stdin, "wb", 0), os.fdopen(stdout, "rb", 0)
+        self.stderr = None if stderr is None else os.fdopen(stderr, "rb", 0)
+
+    def require_running(self) -> None:
+        """Raise NoSession if the master has said that the command has ended, or has ended itself."""
+        try:
+            while self._code is None and self._wait(0):
+                pass
+        except BaseException:
+            self.end()
+            raise
+        if self._code is not None:
+            self.end()
+            raise NoSession("the command has ended")
 
     def wait_until_open(self, slow: float, silent: float | None, on_slow: Callable[[], None]) -> None:
         """Wait until the site has opened the session. `on_slow` is called after `slow` seconds; Silent after `silent`.

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from yurt import private, queue_prefetch
+from yurt import private, queue_prefetch, session_ahead
 from yurt.clocks import clocks
 from yurt.errors import UnreachableError, UserError, YurtError
-from yurt.hosts import counts, ssh_errors
+from yurt.hosts import counts, ssh_errors, wire
 from yurt.hosts.base import TIMEOUT, Host
 from yurt.hosts.command import Silent
 from yurt.hosts.master import Master
@@ -58,6 +58,7 @@ class SshHost(Host):
 
     def start(self, parcel: Parcel, err: IO[bytes] | None) -> Command:
         """Start a command, without the ssh program if possible. Whatever fails is left to that program."""
+        session_ahead.drop()
         settings = None if self._uses_user_master or self._recheck_master else self.master.session_settings()
         if settings is None:
             return super().start(parcel, err)
@@ -75,6 +76,31 @@ class SshHost(Host):
             return super().start(parcel, err)
         counts.note_command(self.name)
         return session
+
+    def opened_ahead(self, name: str) -> tuple[Command, str] | None:
+        opened = session_ahead.take(str(self.master.socket), name)
+        if opened is None:
+            return None
+        from yurt.hosts.mux import MuxSession, NoSession, Unusable
+
+        try:
+            session = MuxSession.adopt(opened.control, opened.streams)
+            session.wait_until_open(clocks().slow, self.silence(), self.report_slow)
+            session.require_running()
+        except Silent:
+            raise self.did_not_respond() from None
+        except (NoSession, Unusable):
+            return None
+        counts.note_command(self.name)
+        return session, opened.missing
+
+    def open_ahead_next_time(self, name: str) -> None:
+        missing = f"yurt-missing-{os.urandom(8).hex()}"
+        command, opener = wire.opener(name, missing)
+        request, variables = self.session_request(command)
+        if request and not self._uses_user_master:
+            path = str(self.master.socket)
+            session_ahead.save(path, name, missing, request=request, variables=variables, opener=opener)
 
     def terminal(self, command: str) -> list[str]:
         words = ["-t" if word == "-T" else word for word in self.argv(command)]

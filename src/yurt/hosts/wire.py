@@ -24,8 +24,9 @@ HEARTBEAT = 15
 """Seconds between two checks of a script whether its output is still read."""
 
 
-Keep = Literal["no", "call", "save"]
-"""Send a script as it is, call the one that the host has, or send it and save it there."""
+Keep = Literal["no", "call", "save", "opened"]
+"""Send a script as it is, call the one that the host has, send it and save it there, or call the one that a session
+has loaded (see `opener`)."""
 
 END = "# the end of the script"
 """The last line of a script that is sent apart from what calls it: without it, a part is missing."""
@@ -68,6 +69,7 @@ def pack(
     drain: bool = False,
     first: str = "",
     keep: Keep = "no",
+    missing: str = "",
 ) -> Parcel:
     """Wrap a POSIX sh script. `gnu`: the host has the tools of GNU.
 
@@ -77,7 +79,7 @@ def pack(
     it adds `Parcel.alive` at times to find out, since it may be silent for hours. (sshd keeps standard error open.)
     `drain`: what the script leaves of its input is read after its end.
     `first`: what the script evaluates as $yurt_first. `keep`: whether the host has the script, or should keep it; only
-    with `outlive`.
+    with `outlive`. `missing`: what the session prints if the host does not have the script, with "opened".
     """
     if "\0" in script or any("\0" in argument for argument in arguments):
         raise UserError("a command cannot contain NUL bytes", code="usage")
@@ -99,17 +101,21 @@ def pack(
     head = f"yurt_first={shlex.quote(first)}\n" if first else ""
     text = f"yurt_main() {{\n{script}\n}}\n"
     tail = f"{steps}; printf '%s %d\\n' {end} $code{rest}\n"
-    name, missing, apart = "", "", b""
+    name, apart = "", b""
     if keep != "no":
         kept = f"{text}{END}".encode(errors="surrogateescape")
-        name, missing = sha256_name(kept), f"yurt-missing-{mark}"
-        if keep == "call":
+        name, missing = sha256_name(kept), missing or f"yurt-missing-{mark}"
+        if keep == "opened":
+            text = ""
+        elif keep == "call":
             text = _call(name, missing)
         else:
             text, apart = _sent(len(kept)) + _save(name), kept
             tail += 'printf %s "$yurt_kept"\n'
     body = f"{head}{text}{tail}"
     stdin = body.encode(errors="surrogateescape")
+    if keep == "opened":
+        stdin = b"%d\n%s" % (len(stdin), stdin)
     # Read the script by its length: the rest of standard input is the script's own input.
     read = f"command head -c {len(stdin)}" if gnu else f"dd bs=1 count={len(stdin)} 2> /dev/null"
     command = f"sh -c 'eval \"$({read})\"'"
@@ -124,6 +130,15 @@ yurt_text=$(command cat {FOLDER}/{name} 2> /dev/null)
 [ "$(printf %s "$yurt_text" | command sha256sum)" = '{name}  -' ] || {{ echo {missing} && exit 0; }}
 eval "$yurt_text"
 """
+
+
+def opener(name: str, missing: str) -> tuple[str, bytes]:
+    """Return a command and the beginning of its input: it loads a script that the host has, and waits for the rest.
+
+    The rest is a parcel that was packed with `keep="opened"`. If it never comes, nothing is executed.
+    """
+    text = _call(name, missing) + 'read -r yurt_size && eval "$(command head -c "$yurt_size")"\n'
+    return f"sh -c 'eval \"$(command head -c {len(text)})\"'", text.encode()
 
 
 def _sent(size: int) -> str:

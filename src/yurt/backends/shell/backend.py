@@ -217,6 +217,7 @@ class ShellBackend(ABC):
             stdin=content,
             timeout=600,
             first=asked + _file_printer(texts),
+            ahead=True,
         )
         if answer.code == NO_GIT:
             return Placed(needs=["plain"])

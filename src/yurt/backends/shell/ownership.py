@@ -42,11 +42,13 @@ def run(
     timeout: float = TIMEOUT,
     prefetch: bool = False,
     first: str = "",
+    ahead: bool = False,
 ) -> Answer:
     """Run a script that uses these run or project folders and the paths `also`. RefusedError if one is not safe.
 
     The script must be the same for all runs, since sites keep scripts; what differs are its arguments, its input, and
     `first`, which is evaluated before it. `make`: make yurt's folder on the site if it does not exist.
+    `prefetch`, `ahead`: see `Host.run`.
     """
     answer = host.run(
         f'{_functions(make=make)}eval "$yurt_first"\n{script}',
@@ -56,6 +58,7 @@ def run(
         prefetch=prefetch,
         first=_calls(folders, also, make=make) + first,
         fixed=True,
+        ahead=ahead,
     )
     if answer.code in (OPEN, FOREIGN):
         raise refused(host.name, answer.code, answer.errors)
