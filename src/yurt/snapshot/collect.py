@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import struct
@@ -50,9 +49,12 @@ class Collecting:
     def stat_early(self, names: Iterable[bytes]) -> None:
         """Read the stat of files that git will probably list, while git is still running."""
         start = os.path.join(os.fsencode(self._root), b"")
+        known, lstat = self._known, os.lstat
         for name in names:
-            with contextlib.suppress(OSError):
-                self._known[name] = os.lstat(start + name)
+            try:  # noqa: SIM105 # `suppress` takes as long as the stat
+                known[name] = lstat(start + name)
+            except OSError:  # `files` finds out why
+                pass
 
     def files(self) -> Files:
         """Return the files by path. UserError for a file whose stat cannot be read."""

@@ -12,7 +12,7 @@ _NAMES = (
     rb"|[^/\0]*\.(?:pem|p12|pfx|ppk|keytab))"
 )
 _FOLDERS = rb"(?:\.docker/config\.json|\.(?:ssh|gnupg|aws|azure|kube|config/gcloud)/[^\0]*)"
-_BY_NAME = re.compile(rb"(?:(?<=\0)|(?<=/))(?:" + _NAMES + rb"|" + _FOLDERS + rb")(?=\0)")
+_BY_NAME = re.compile(rb"[\0/](?:" + _NAMES + rb"|" + _FOLDERS + rb")(?=\0)")
 _KEY = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")
 _OTHER_KEY = re.compile(rb"PuTTY-User-Key-File-|AGE-SECRET-KEY-1")
 _CLOUD_KEY = re.compile(rb'"private_key"\s*:\s*"-----BEGIN ')
