@@ -68,6 +68,8 @@ def clocks() -> Clocks:
 def read(text: str) -> Clocks:
     """Parse a text such as `settling=2 lease=12`; other values keep their defaults."""
     pairs = dict(word.partition("=")[::2] for word in text.split())
+    if not pairs:
+        return Clocks()  # msgspec takes long to prepare a conversion
     try:
         return msgspec.convert(pairs, Clocks, strict=False)
     except msgspec.ValidationError as error:

@@ -1,14 +1,18 @@
 """Imports msgspec without what yurt does not use at start-up, which would cost more than all of yurt's own modules.
 
 Only for the command line: a program that imports yurt gets msgspec as it is. msgspec works without typing_extensions;
-its parts for JSON schemas, TOML and YAML are imported when they are first used.
+its parts for JSON schemas, TOML and YAML are imported when they are first used. So is what pathlib and subprocess
+import for functions that yurt does not call.
 """
+
+from __future__ import annotations
 
 import sys
 
 TYPE_CHECKING = False  # importing typing or types comes later
 if TYPE_CHECKING:
     from types import ModuleType
+    from typing import Any
 else:
     ModuleType = type(sys)
 
@@ -40,6 +44,7 @@ _LATER = {
     "msgspec.toml": _Later,
     "msgspec.yaml": _Later,
     "msgspec._json_schema": _LaterFunctions,
+    "locale": _Later,
 }
 
 
@@ -53,17 +58,57 @@ def _load(module: _Later) -> object:
     return import_module(name)
 
 
+class _Absent:
+    """Hides a module while others are imported, which do without it or need only the stand-in."""
+
+    def __init__(self, name: str, stand_in: object = None) -> None:
+        self._name, self._stand_in, self._hidden = name, stand_in, name not in sys.modules
+
+    def __enter__(self) -> None:
+        if self._hidden:
+            sys.modules[self._name] = self._stand_in  # type: ignore[assignment]
+
+    def __exit__(self, *_failure: object) -> None:
+        if self._hidden and sys.modules.get(self._name, self) is self._stand_in:
+            del sys.modules[self._name]
+
+
 def load_msgspec() -> None:
-    """Import msgspec, unless it is imported already."""
+    """Import msgspec, unless it is imported already, and pathlib."""
     if "msgspec" in sys.modules:
         return
-    hidden = "typing_extensions" not in sys.modules
-    if hidden:
-        sys.modules["typing_extensions"] = None  # type: ignore[assignment]
+    import os
+    import typing
+
+    platform = ModuleType("platform")
+    platform.system = lambda: os.uname().sysname  # type: ignore[attr-defined] # all that uuid needs
     for name, stand_in in _LATER.items():
-        sys.modules[name] = stand_in(name)
+        if name not in sys.modules:
+            sys.modules[name] = stand_in(name)
+    actual = typing.ForwardRef
+    typing.ForwardRef = _accept  # type: ignore
     try:
-        import msgspec  # noqa: F401
+        with _Absent("typing_extensions"), _Absent("platform", platform):
+            import msgspec  # noqa: F401
     finally:
-        if hidden:
-            del sys.modules["typing_extensions"]
+        typing.ForwardRef = actual  # type: ignore[misc]
+    _evaluate_directly()
+    with _Absent("urllib.parse", _LaterFunctions("urllib.parse")):
+        import pathlib  # noqa: F401
+
+
+def _accept(*_arguments: object, **_more: object) -> None:
+    """In place of typing.ForwardRef, while msgspec tries which arguments that has."""
+
+
+def _evaluate_directly() -> None:
+    """Let msgspec evaluate annotations without typing.ForwardRef: its compile() prepares classes for syntax trees."""
+    utils: Any = sys.modules.get("msgspec._utils")
+    if not hasattr(utils, "_forward_ref") or not hasattr(utils, "_eval_type"):
+        return
+    evaluate = utils._eval_type
+
+    def evaluated(value: object, first: dict[str, object], then: dict[str, object]) -> Any:
+        return evaluate(eval(value, first, then) if isinstance(value, str) else value, first, then)
+
+    utils._forward_ref, utils._eval_type = str, evaluated

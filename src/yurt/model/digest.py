@@ -16,6 +16,14 @@ except ImportError:
     except ImportError:  # pragma: no cover: a Python that is not CPython
         from hashlib import sha256
 
+try:
+    from _sha1 import sha1 as _sha1  # type: ignore[import-not-found]
+except ImportError:  # pragma: no cover: a Python that is not CPython
+    from hashlib import sha1 as _sha1
+
+sha1 = _sha1
+"""What git names objects by."""
+
 
 def digest(text: str, size: int = 8) -> bytes:
     """Return `size` bytes that identify a text; not for secrets."""

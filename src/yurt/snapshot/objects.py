@@ -5,15 +5,15 @@ A file that has its final name is complete and on disk: it is written to a tempo
 
 from __future__ import annotations
 
-import hashlib
 import os
 import struct
 import threading
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from yurt.model.digest import sha1
 from yurt.private import opener
 
 FOLDER_MODE = 0o40000
@@ -29,11 +29,12 @@ class Writer(Protocol):
         """Store the object; return its id."""
 
 
-def identify(kind: bytes, content: bytes) -> bytes:
+def identify(kind: bytes, content: bytes, sha1: Callable[..., Any] = sha1) -> bytes:
     """Return the git id of an object."""
-    found = hashlib.sha1(b"%s %d\0" % (kind, len(content)), usedforsecurity=False)
+    found = sha1(b"%s %d\0" % (kind, len(content)), usedforsecurity=False)
     found.update(content)
-    return found.digest()
+    made: bytes = found.digest()
+    return made
 
 
 def loose(store: Path, id: bytes) -> Path:
@@ -61,6 +62,9 @@ class Pack:
     """Writes all objects to one file. Threads may add in parallel; nothing is in the store before `finish`."""
 
     def __init__(self, store: Path, aside: Path, known: Iterable[bytes] = ()) -> None:
+        import hashlib  # takes long to import, but lets threads run in parallel
+
+        self._sha1 = hashlib.sha1
         self._store, self._path = store, aside / "pack"
         self._known = set(known) | _packed(store)
         self._loose = set(os.listdir(store / "objects"))
@@ -72,7 +76,7 @@ class Pack:
         self._complete = True
 
     def add(self, kind: bytes, content: bytes) -> bytes:
-        id = identify(kind, content)
+        id = identify(kind, content, self._sha1)
         if self._is_stored(id):
             return id
         entry = _entry_head(KINDS[kind], len(content)) + deflate(b"", content)
@@ -104,7 +108,7 @@ class Pack:
             file.seek(0)
             file.write(struct.pack(">4sLL", b"PACK", 2, len(self._rows)))
             file.seek(0)
-            check = hashlib.sha1(usedforsecurity=False)
+            check = self._sha1(usedforsecurity=False)
             while chunk := file.read(1 << 20):
                 check.update(chunk)
             file.write(check.digest())
@@ -206,4 +210,4 @@ def _pack_index(rows: Mapping[bytes, tuple[int, int]], check: bytes) -> bytes:
             check,
         ]
     )
-    return content + hashlib.sha1(content, usedforsecurity=False).digest()
+    return content + bytes(sha1(content, usedforsecurity=False).digest())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -78,7 +77,7 @@ def read_script(text: str, file: str = "") -> Script:
     return Script(interpreter, found, options, at)
 
 
-class _Given(NamedTuple):
+class _Given(msgspec.Struct, frozen=True):
     """An option of an #SBATCH line: its long name, its value, and the words that give it."""
 
     name: str
