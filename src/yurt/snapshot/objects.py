@@ -79,7 +79,7 @@ class Pack:
         id = identify(kind, content, self._sha1)
         if self._is_stored(id):
             return id
-        entry = _entry_head(KINDS[kind], len(content)) + deflate(b"", content)
+        entry = entry_head(KINDS[kind], len(content)) + deflate(b"", content)
         sum = zlib.crc32(entry)
         with self._lock:
             if id not in self._rows:
@@ -174,7 +174,7 @@ def _packed(store: Path) -> set[bytes]:
     return found
 
 
-def _entry_head(kind: int, size: int) -> bytes:
+def entry_head(kind: int, size: int) -> bytes:
     """Encode kind and size for a pack entry: four bits of the size, then seven per byte."""
     first, size = kind << 4 | size & 15, size >> 4
     head = bytearray()

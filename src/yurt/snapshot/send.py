@@ -88,6 +88,11 @@ def _with_index(snapshot: Snapshot, index: Path) -> bytes:
 
 def difference(snapshot: Snapshot, base: str) -> bytes:
     """Return the objects of a snapshot that are not in `base`, as one pack."""
+    from yurt.snapshot import edit
+
+    small = edit.difference(snapshot.store, snapshot.tree, base)
+    if small is not None:
+        return small
     wanted = f"{snapshot.tree}\n^{base}\n".encode()
     return _git(
         snapshot, "pack-objects", "--stdout", "--revs", "--thin", "--quiet", "--delta-base-offset", stdin=wanted

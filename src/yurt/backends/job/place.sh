@@ -92,16 +92,18 @@ make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, complete or n
   while [ $# -gt 0 ]; do
     case $2 in node/*) make_module "${project%/projects/*}/$2" "$1" && break ;; esac # comes last: it may stay unread
     write_file "$1" "$2" > "$aside/$2" || incomplete # the disk is full
-    names="$names $2" total=$((total + ${1#=}))
+    case $1 in =*) ;; *) names="$names $2" total=$((total + $1)) ;; esac
     shift 2
   done
-  # shellcheck disable=SC2046,SC2086 # names and sizes are words
-  set -- $(cd "$aside" && wc -c $names) # one call: the total is last
-  while [ $# -gt 2 ]; do shift; done
-  [ "$1" -eq "$total" ] || incomplete # interrupted
-  job_rest >> "$aside/@JOB@" || incomplete
-  printf '%s\n' "$tree" > "$aside/@CODE@"
-  if ln "$aside/@CODE@" "$aside/.link" 2> /dev/null; then rm "$aside/.link"; else : > "$aside/@NO_LINKS@"; fi
+  if [ -n "$names" ]; then
+    # shellcheck disable=SC2046,SC2086 # names and sizes are words
+    set -- $(cd "$aside" && wc -c $names) # one call: the total is last
+    while [ $# -gt 2 ]; do shift; done
+    [ "$1" -eq "$total" ] || incomplete # interrupted
+  fi
+  job_rest >> "$aside/@JOB@" && printf '%s\n' "$tree" > "$aside/@CODE@" || incomplete
+  link=$project/incoming/.link # whether this disk has hard links; stays for a day or longer
+  [ -e "$link" ] || ln "$aside/@CODE@" "$link" 2> /dev/null || [ -e "$link" ] || : > "$aside/@NO_LINKS@"
   mv -T "$aside" "$run" 2> /dev/null || {
     fill_folder
     rm -rf "$aside"
