@@ -218,7 +218,13 @@ def test_folders_of_yurt_are_left_out(project: Path, store: Path, tmp_path: Path
         sh(project, "git init -q; git add -A; git commit -qm one; echo new > .yurt/data/new; git init -q inner")
     link = tmp_path / "link"
     link.symlink_to(project)
-    apart = [project / ".yurt" / "data", link / ".yurt" / "config" / "dev", tmp_path / "elsewhere", project.parent, project]
+    apart = [
+        project / ".yurt" / "data",
+        link / ".yurt" / "config" / "dev",
+        tmp_path / "elsewhere",
+        project.parent,
+        project,
+    ]
     kept = {b"a", b"inner/c", b".yurt/database/a", b".yurt/config/contexts.yaml"}
     assert set(content(take(project, store, apart=apart))) == kept
     assert set(content(take(project, store, apart=apart, include=[".yurt/**"]))) == kept

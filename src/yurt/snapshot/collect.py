@@ -72,16 +72,14 @@ class Collecting:
                 inner = waiting.popleft()
                 self._listings.append((inner, _list(self._root / os.fsdecode(inner), self._own, top=False)))
             prefix, answer = self._listings.popleft()
-            names = answer()
-            if self._apart:
-                names = {name for name in names if not (prefix + name).startswith(self._apart)}
+            names = self._without_own(answer(), prefix)
             if len(names) > MOST and not self._exclude and not os.path.lexists(self._root / os.fsdecode(IGNORE_FILE)):
                 raise _too_many([prefix + name for name in names])
             # A folder in the listing is a submodule, or an untracked repository.
             waiting.extend(name + b"/" for name in walk.add([prefix + name.rstrip(b"/") for name in names]))
         for process in self._included:
             listed = {name for name in _names(process.output()) if not name.endswith(b"/")}
-            self.included |= {name for name in listed if not self._apart or not name.startswith(self._apart)}
+            self.included |= self._without_own(listed, b"")
         walk.add(self.included)
         if self._exclude or walk.has(IGNORE_FILE):
             for name in _excluded(self._root, self._own, {*walk.files, *walk.unreadable}, self._exclude):
@@ -100,6 +98,10 @@ class Collecting:
         for name, error in walk.unreadable.items():
             raise unreadable(name, error)
         return walk.files
+
+    def _without_own(self, names: set[bytes], prefix: bytes) -> set[bytes]:
+        """Return the names that are not in a folder of yurt; `prefix` is the folder of all of them."""
+        return {each for each in names if not (prefix + each).startswith(self._apart)} if self._apart else names
 
     def _is_certificate(self, name: bytes, about: os.stat_result) -> bool:
         if not name.endswith(b".pem") or not stat.S_ISREG(about.st_mode):

@@ -21,7 +21,9 @@ def faults(resources: Resources) -> list[str]:
         found.append(f"{resources.gpus} {gpu} requested, but this machine has {gpus or 'none'}")
     memory = memory_mb() if resources.memory_mb else None
     if memory and resources.memory_mb and resources.memory_mb > memory:
-        found.append(f"{_gigabytes(resources.memory_mb)} of memory requested, but this machine has {_gigabytes(memory)}")
+        found.append(
+            f"{_gigabytes(resources.memory_mb)} of memory requested, but this machine has {_gigabytes(memory)}"
+        )
     least = re.match(r"\d+", resources.nodes or "")
     if least and int(least[0]) > 1:
         found.append(f"{least[0]} nodes requested, but this machine is one node")

@@ -117,7 +117,9 @@ def plan(
         staging.requested(request.stage) if holders.purpose(request) == "run" else StageRequest(),
     )
     if unreachable is not None:
-        settle.with_signal(made.run.restart_policy, time_limit.seconds(wanted.type, needs.resources.minutes, wanted.time))
+        settle.with_signal(
+            made.run.restart_policy, time_limit.seconds(wanted.type, needs.resources.minutes, wanted.time)
+        )
         planned = Planned(made, needs.warnings, Unsettled(msgspec.json.encode(draft), unreachable))
     else:
         planned = settle.settle(draft, facts, index, watch)
