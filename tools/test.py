@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.suite.environment import keep_bytecode
 from tools import lint, packages
 from yurt.lab import versions
 
@@ -41,6 +42,7 @@ NO_TESTS = 5
 
 def main() -> int:
     started = time.monotonic()
+    keep_bytecode()
     if packages.main():
         return 1
     if os.environ.get("SLOW"):

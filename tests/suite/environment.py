@@ -32,7 +32,14 @@ def settle() -> None:
         if name in REMOVED or (name.startswith(FOREIGN) and name not in KEPT):
             del os.environ[name]
     os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
+    keep_bytecode()
+
+
+def keep_bytecode() -> None:
+    """Let Python write its caches: compiling all sources at each start of yurt doubles the time that it takes.
+
+    Root writes none to the checkout of another user.
+    """
     if ROOT.stat().st_uid == os.geteuid():
-        # Compiling all sources at each start of a yurt doubles its time. Root leaves no files in a user's checkout.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         sys.dont_write_bytecode = False
