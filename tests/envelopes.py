@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 from pathlib import Path
 from typing import Any
-
-from jsonschema import Draft202012Validator
+from unittest import mock
 
 SCHEMAS = Path(__file__).parent.parent / "schema"
 
@@ -22,6 +22,9 @@ def problem(line: str) -> str:
 
 @functools.cache
 def _validator(name: str) -> Any:
+    # jsonschema imports this only to check formats, which takes seconds and which no schema of yurt needs.
+    with mock.patch.dict(sys.modules, {"rfc3987_syntax": None}):
+        from jsonschema import Draft202012Validator
     schema = json.loads((SCHEMAS / f"{name}.json").read_text())
     for definition in schema.get("$defs", {}).values():  # what is printed and not published is an error, too
         definition["additionalProperties"] = False

@@ -1,11 +1,13 @@
-"""`make lint`: runs all static checks, even if one fails."""
+"""`make lint`: runs all static checks, several at a time, even if one fails."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from yurt.backends import scripts
@@ -18,38 +20,41 @@ from yurt.model.run import After, Plan, RestartPolicy, Run, Setup, Stage, StageO
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 CHECKS = (
+    ("mypy",),  # takes longest, so it starts first
     ("ruff", "check", "--quiet", "."),
     ("ruff", "format", "--check", "--quiet", "."),
-    ("mypy",),
     ("lint-imports", "--no-logo"),
 )
-
 
 PARTIAL_SCRIPT = "SC2034,SC2119,SC2120,SC2154"
 """shellcheck's codes for names that another part of the same script sets or uses."""
 
 
 def main() -> int:
-    failed = False
+    with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
+        return int(any(list(pool.map(lambda each: check(*each), checks()))))
+
+
+def checks() -> Iterator[tuple[str, list[str], str | None]]:
+    """Yield name, command and input of each check."""
     for program, *arguments in CHECKS:
-        failed |= check(f"{program} {' '.join(arguments)}", [str(BIN / program), *arguments])
-    failed |= check("portability", [sys.executable, "-m", "tools.portability"])
+        yield f"{program} {' '.join(arguments)}", [str(BIN / program), *arguments], None
+    yield "portability", [sys.executable, "-m", "tools.portability"], None
     if shutil.which("shellcheck") is None:
         print("lint: SKIPPED shellcheck: it is not installed (Debian package: shellcheck)")
-        return int(failed)
+        return
     for shell, names in files().items():
-        failed |= check(f"shellcheck of {len(names)} {shell} files", shellcheck(shell, "-e", PARTIAL_SCRIPT, *names))
+        yield f"shellcheck of {len(names)} {shell} files", shellcheck(shell, "-e", PARTIAL_SCRIPT, *names), None
     for name, text in complete_scripts():
-        failed |= check(f"shellcheck of {name}", shellcheck("sh", "-"), text)
-    return int(failed)
+        yield f"shellcheck of {name}", shellcheck("sh", "-"), text
 
 
-def check(name: str, argv: list[str], text: str | None = None) -> bool:
+def check(name: str, argv: list[str], text: str | None) -> bool:
     """Run one check and print its result; return whether it failed."""
     done = subprocess.run(argv, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
-    print(f"lint: {name.strip()}: {'ok' if done.returncode == 0 else 'FAILED'}", flush=True)
-    if done.returncode:
-        print(done.stdout + done.stderr)
+    result = f"lint: {name.strip()}: {'ok' if done.returncode == 0 else 'FAILED'}\n"
+    sys.stdout.write(result if done.returncode == 0 else f"{result}{done.stdout}{done.stderr}\n")
+    sys.stdout.flush()
     return done.returncode != 0
 
 

@@ -11,8 +11,11 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from tests.suite.environment import keep_bytecode
 from tools import lint, packages
 from yurt.lab import versions
 
@@ -39,14 +42,16 @@ NO_TESTS = 5
 
 def main() -> int:
     started = time.monotonic()
+    keep_bytecode()
     if packages.main():
         return 1
     if os.environ.get("SLOW"):
         os.environ["SLOW_TESTS"] = "1"
     if only := os.environ.get("ONLY", "").split():
         return run_only(only)
-    if lint.main():
-        return 1
+    with collecting():
+        if lint.main():
+            return 1
     code = run_all()
     minutes, seconds = divmod(round(time.monotonic() - started), 60)
     print(f"test: {'passed' if code == 0 else 'FAILED'} after {minutes} min {seconds} s", flush=True)
@@ -56,10 +61,27 @@ def main() -> int:
 def run_all() -> int:
     workers = os.environ.get("WORKERS", "") or "4"
     in_parallel = ["-n", workers, "--dist", "loadgroup", "--no-loadscope-reorder"]
-    codes = [pytest("not alone", *in_parallel), pytest("alone")]
+    codes = [pytest("not alone", *in_parallel), pytest("alone", *files_with("mark.alone"))]
     if os.environ.get("SLOW_TESTS") and not os.environ.get("LAB_SLURM"):
         codes += [run_version(version, in_parallel) for version in VERSIONS if version != own_version()]
     return next((code for code in codes if code not in (0, NO_TESTS)), 0)
+
+
+@contextmanager
+def collecting() -> Iterator[None]:
+    """Collect the tests in the background, so that Python's caches are written once and each worker reads them."""
+    argv = [*PYTEST, "--collect-only", "-p", "no:cacheprovider"]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as collector:
+        try:
+            yield
+        except BaseException:
+            collector.kill()
+            raise
+
+
+def files_with(text: str) -> list[str]:
+    """Return the test files that contain a text: pytest then collects only these."""
+    return [str(file) for file in sorted(Path("tests").rglob("test_*.py")) if text in file.read_text()]
 
 
 def own_version() -> str:

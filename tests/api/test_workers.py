@@ -96,6 +96,24 @@ def test_a_call_that_finished_before_the_executor_broke_has_its_result(here: Her
         assert isinstance(broken.exception(SECONDS), BrokenExecutor)
 
 
+def dies(how: str) -> None:
+    if how == "killed":
+        os.kill(os.getpid(), 9)
+    os._exit(int(how))
+
+
+@pytest.mark.parametrize(("how", "reason"), [("3", "exit code 3"), ("0", "abruptly"), ("killed", "signal 9")])
+def test_a_process_that_dies_in_the_initializer_breaks_the_executor(here: Here, how: str, reason: str) -> None:
+    with yurt.executor("local", snapshot=False, max_workers=1, initializer=dies, initargs=(how,)) as executor:
+        calls = [executor.submit(abs, each) for each in range(4)]
+        errors = [call.exception(SECONDS) for call in calls]
+        with pytest.raises(BrokenExecutor, match="the initializer of the executor failed: its process ended abruptly"):
+            executor.submit(abs, 1)
+    assert all(isinstance(error, BrokenExecutorError) for error in errors), errors
+    assert reason in str(errors[0])
+    assert not any(task.state == "running" for task in yurt.runs(sweep="@last-sweep"))
+
+
 def test_an_invalid_initializer(here: Here) -> None:
     with pytest.raises(TypeError, match="initializer must be a callable"):
         yurt.executor("local", initializer=5)  # type: ignore[arg-type]

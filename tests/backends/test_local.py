@@ -162,10 +162,9 @@ def test_a_queued_run_can_be_cancelled(backend: LocalBackend, plan: Planner) -> 
 
 
 def test_over_its_time_limit(backend: LocalBackend, plan: Planner) -> None:
-    """The shortest limit a user can set is a minute; this test sets two seconds."""
-    made = plan("sh", "-c", f"{{ {TICKING} }} & wait", time=1)
-    assert made.limit == 60
-    made = msgspec.structs.replace(made, limit=2)
+    assert [plan("true", time=given).limit for given in (1, "90s", "1:30", "2h")] == [60, 90, 90, 7200]
+    made = plan("sh", "-c", f"{{ {TICKING} }} & wait", time="2s")
+    assert made.limit == 2
     submit(backend, made)
     status = follow(backend, made)
     assert (status.state, status.reason) == ("timeout", "it reached its time limit")

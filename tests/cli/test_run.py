@@ -121,6 +121,8 @@ def test_a_wrong_option_of_run(user: User, options: list[str], sentence: str) ->
         (["run", "--context", "nosuch", "train.py"], 3, "context 'nosuch' not found"),
         (["run", "--cpus", "9999", "train.py"], 5, "local: 9999 cores requested, but this machine has 2"),
         (["run", "--gpus", "a100:5", "train.py"], 5, "local: 5 GPUs requested, but this machine has 1"),
+        (["run", "--mem", "900T", "train.py"], 5, "local: 921600G of memory requested, but this machine has "),
+        (["run", "--nodes", "2-4", "train.py"], 5, "local: 2 nodes requested, but this machine is one node"),
         (["ps", "x"], 2, "got unexpected extra argument (x)"),
         (["ps", "--filter", "x"], 2, "--filter: 'x' is not KEY=VALUE"),
         (["ps", "--filter", "state=done"], 2, "--filter: unknown state 'done'"),

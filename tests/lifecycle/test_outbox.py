@@ -207,6 +207,8 @@ def test_a_full_queue(laptop: Laptop) -> None:
         held.append(laptop.run("alpha", "--qos", "few", "--hold", "true"))
     assert held[-1]["status"]["state"] == "waiting"
     assert "you have reached your job limit" in held[-1]["warnings"][0]
+    refused = laptop.quick("why", held[-1]["run"]["id"]).out
+    assert f"limit: QOS few: at most {len(held) - 1} submitted jobs for each user\n" in refused
     laptop("cancel", *(each["run"]["id"] for each in held))
     assert {row["state"] for row in laptop("ps", "--json").json["data"]} == {"cancelled"}
 

@@ -6,11 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
-from jupyter_client.manager import AsyncKernelManager
-from nbclient import NotebookClient
 
 from tests.api.conftest import Here
 
@@ -39,12 +35,23 @@ SHOWN = {
 }
 
 
-class Kernels(KernelSpecManager):
-    """Provides one kernel, the Python of these tests, without installing it."""
+def executed(cells: list[dict[str, Any]], folder: Path) -> Any:
+    """Run cells in a kernel of the Python of these tests, which is not installed; return the notebook."""
+    # Imported here, because pytest imports this module in each worker and these imports take seconds.
+    import nbformat
+    from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+    from jupyter_client.manager import AsyncKernelManager
+    from nbclient import NotebookClient
 
-    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-        return KernelSpec(argv=argv, display_name=kernel_name, language="python")
+    class Kernels(KernelSpecManager):
+        def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+            argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+            return KernelSpec(argv=argv, display_name=kernel_name, language="python")
+
+    notebook = nbformat.from_dict({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})  # type: ignore[no-untyped-call]
+    manager = AsyncKernelManager(kernel_name="yurt", kernel_spec_manager=Kernels())
+    NotebookClient(notebook, km=manager, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
+    return notebook
 
 
 def test_cells_of_a_notebook(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,10 +61,7 @@ def test_cells_of_a_notebook(here: Here, tmp_path: Path, monkeypatch: pytest.Mon
         {"cell_type": "code", "id": f"c{at}", "source": cell, "metadata": {}, "outputs": [], "execution_count": None}
         for at, cell in enumerate(CELLS)
     ]
-    notebook = nbformat.from_dict({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})  # type: ignore[no-untyped-call]
-    manager = AsyncKernelManager(kernel_name="yurt", kernel_spec_manager=Kernels())
-    client = NotebookClient(notebook, km=manager, timeout=120, resources={"metadata": {"path": str(here.project)}})
-    client.execute()
+    notebook = executed(cells, here.project)
     values = {
         at: output["data"]["text/plain"]
         for at, cell in enumerate(notebook.cells)

@@ -210,6 +210,26 @@ def test_yurtignore_include_and_exclude(project: Path, store: Path) -> None:
     assert set(with_extra) == {b".gitignore", b".yurtignore", b"out/o", b"out/extra"}
 
 
+@pytest.mark.parametrize("repository", [True, False])
+def test_folders_of_yurt_are_left_out(project: Path, store: Path, tmp_path: Path, repository: bool) -> None:
+    sh(project, "mkdir -p .yurt/data/runs .yurt/config/dev .yurt/database inner; echo a | tee a .yurt/database/a")
+    sh(project, "echo b | tee .yurt/data/runs/b .yurt/config/dev/key .yurt/config/contexts.yaml > inner/c")
+    if repository:
+        sh(project, "git init -q; git add -A; git commit -qm one; echo new > .yurt/data/new; git init -q inner")
+    link = tmp_path / "link"
+    link.symlink_to(project)
+    apart = [
+        project / ".yurt" / "data",
+        link / ".yurt" / "config" / "dev",
+        tmp_path / "elsewhere",
+        project.parent,
+        project,
+    ]
+    kept = {b"a", b"inner/c", b".yurt/database/a", b".yurt/config/contexts.yaml"}
+    assert set(content(take(project, store, apart=apart))) == kept
+    assert set(content(take(project, store, apart=apart, include=[".yurt/**"]))) == kept
+
+
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", [".gitignore", ".yurtignore", "src/.gitignore", ".git/info/exclude"])
 @pytest.mark.parametrize("repository", [True, False])

@@ -35,7 +35,7 @@ def test_own_rules(user: User) -> None:
     assert "cause: no matlab is free" in user.quick("why", "-").out
     rules.write_text("[[rule]]\nname = 'licence'\n")
     found = user.quick("why", "-")
-    assert found.code == 2 and "why.toml is not valid: Object missing required field `cause`" in found.err
+    assert found.code == 2 and "why.toml is not valid: rule 'licence': `cause` is missing" in found.err
 
 
 def test_a_sweep(user: User) -> None:
@@ -126,6 +126,15 @@ def test_a_cancelled_run(user: User) -> None:
     user.quick("cancel", run)
     user.quick("wait", run)
     assert f"cause: cancelled\nhelp:  start it again with `yurt retry {run}`" in user.quick("why", run).out
+
+
+def test_a_cancelled_sweep(user: User) -> None:
+    sweep = user.quick("run", "--json", "--grid", "n=0..1", "sh", "-c", "sleep 100").json["data"]["run"]["id"]
+    user.quick("cancel", sweep)
+    user.quick("wait", sweep)
+    found = user.quick("why", sweep).out
+    assert f"{sweep} on local: cancelled\ncause: cancelled" in found
+    assert f"help:  start it again with `yurt retry {sweep}`" in found
 
 
 def test_a_slow_rule(user: User, monkeypatch: pytest.MonkeyPatch) -> None:

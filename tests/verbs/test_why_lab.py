@@ -49,6 +49,12 @@ def test_a_limit_of_a_qos_and_a_comment(laptop: Laptop, lab: Lab) -> None:
         eventually(lambda: words in laptop.quick("why", runs[1]).out)
         found = laptop.quick("why", runs[1]).out
         assert "admin: use QOS normal\n" in found and "CPUs" in found
+        laptop.quick("cancel", *runs)
+        sweep = laptop.run("alpha", "--qos", "few", "--time", "5m", "--grid", "n=0..1", "sh", "-c", "sleep 200")
+        runs.append(sweep["run"]["id"])
+        # One task runs, the other one has to wait.
+        eventually(lambda: ": running\nsome of its tasks are in the queue\n" in laptop.quick("why", runs[-1]).out)
+        eventually(lambda: words in laptop.quick("why", runs[-1]).out)
     finally:
         laptop.quick("cancel", *runs)
         root(lab, "alpha", "sacctmgr -i modify qos few set MaxJobsPerUser=-1")

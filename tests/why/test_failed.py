@@ -142,10 +142,20 @@ def test_own_rules_come_first(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("[[rule]\n", "Expected"),
-        ("[[rule]]\nname = 'a'\n", "missing required field `cause`"),
+        ("[[rule]]\nname = 'a'\n", "rule 'a': `cause` is missing"),
+        ("[[rule]]\ncause = 'a'\n", "rule 1: `name` is missing"),
+        ("[rule]\nname = 'a'\n", "a rule must be a block that begins with `[[rule]]`"),
+        ("rule = 3\n", "a rule must be a block that begins with `[[rule]]`"),
+        ("[[rule]]\nname = 'a'\ncause = 3\nmatch = 'c'\n", "rule 'a': `cause` must be text in quotes, not 3"),
+        ("[[rule]]\nname = 'a'\ncause = 'b'\nexits = 3\n", "`exits` must be a list of numbers, such as [3], not 3"),
+        ("[[rule]]\nname = 'a'\ncause = 'b'\nexits = [true]\n", "`exits` must be a list of numbers"),
+        ("[[rule]]\nname = 'a'\ncause = 'b'\nstates = 'x'\n", "`states` must be a list of words, such as ['failed']"),
         ("[[rule]]\nname = 'a'\ncause = 'b'\n", "rule 'a' has neither `match` nor `exits` nor `signals`"),
         ("[[rule]]\nname = 'a'\ncause = 'b'\nmatch = '('\n", "`match` of rule 'a' is not a regular expression"),
-        ("[[rule]]\nname = 'a'\ncause = 'b'\nmatch = 'c'\nwhen = 1\n", "unknown field `when`"),
+        (
+            "[[rule]]\nname = 'a'\ncause = 'b'\nmatch = 'c'\nwhen = 1\n",
+            "rule 'a': unknown key 'when'; use name,",
+        ),
         ("rules = 3\n", "unknown key 'rules'"),
         (
             "[[rule]]\nname = 'a'\ncause = 'b {1}'\nmatch = '(c)'\n",

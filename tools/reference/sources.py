@@ -6,7 +6,7 @@ import ast
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ COMMON = (
 SHOWN = {"strerror": "reason", "entry": "run", "host": "site", "final": "states", "struct_fields": "names"}
 SHOWN |= dict.fromkeys(("alone", "some", "unfinished"), "runs") | {"still": "run", "shown": "file"}
 TEXTS = ast.Constant | ast.JoinedStr | ast.BinOp | ast.IfExp | ast.Name | ast.Call
+USED = (ast.FunctionDef, ast.Call, ast.Tuple, ast.ImportFrom)
 ONE_CODE = {"SpecError": "spec-failed"}
 """Classes of errors that set their code themselves."""
 
@@ -57,15 +58,15 @@ def raised() -> list[Raised]:
 
 
 def _in_file(file: Path) -> Iterator[Raised]:
-    tree, strings, name = _parsed(file), _strings(file), str(file.relative_to(SOURCE))
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+    nodes, strings, name = _nodes(file), _strings(file), str(file.relative_to(SOURCE))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    for call in (node for node in nodes if isinstance(node, ast.Call)):
         around = [each for each in functions if each.lineno <= call.lineno <= (each.end_lineno or 0)]
         scope = Scope(around, call.end_lineno or call.lineno, strings)
         if found := _made(call, scope):
             code, message, hint = found
             yield Raised(code, template(message, scope), template(hint, scope) if hint else "", name, call.lineno)
-    yield from _in_tables(tree, strings, name)
+    yield from _in_tables(nodes, strings, name)
 
 
 def _made(call: ast.Call, scope: Scope) -> tuple[str, ast.expr, ast.expr | None] | None:
@@ -84,9 +85,9 @@ def _made(call: ast.Call, scope: Scope) -> tuple[str, ast.expr, ast.expr | None]
     return code, texts[at[0] - 1], named.get("hint") or (after[0] if after else None)
 
 
-def _in_tables(tree: ast.Module, strings: Mapping[str, ast.expr], file: str) -> Iterator[Raised]:
+def _in_tables(nodes: Sequence[ast.AST], strings: Mapping[str, ast.expr], file: str) -> Iterator[Raised]:
     """Yield the rows (pattern, code, message, hint) of tables."""
-    for row in (node for node in ast.walk(tree) if isinstance(node, ast.Tuple) and len(node.elts) == 4):
+    for row in (node for node in nodes if isinstance(node, ast.Tuple) and len(node.elts) == 4):
         values = [strings.get(ast.unparse(each), each) for each in row.elts]
         texts = [str(each.value) for each in values if isinstance(each, ast.Constant)]
         if len(texts) == 4 and texts[1] in CODES and texts[2]:
@@ -108,10 +109,16 @@ def _parsed(file: Path) -> ast.Module:
 
 
 @functools.cache
+def _nodes(file: Path) -> list[ast.AST]:
+    """Return the nodes of a file that this module looks for, in the order of `ast.walk`, which takes long."""
+    return [node for node in ast.walk(_parsed(file)) if isinstance(node, USED)]
+
+
+@functools.cache
 def _strings(file: Path) -> dict[str, ast.expr]:
     """Return the strings at the top of a module, and those of modules of the package that it imports."""
     found = _own_strings(file)
-    for node in (node for node in ast.walk(_parsed(file)) if isinstance(node, ast.ImportFrom)):
+    for node in (node for node in _nodes(file) if isinstance(node, ast.ImportFrom)):
         module = (node.module or "").split(".")
         if module[0] != "yurt":
             continue
@@ -207,7 +214,7 @@ def _returns() -> dict[str, list[ast.expr | None]]:
     """Return the values that each function of the package returns, by its name."""
     found: dict[str, list[ast.expr | None]] = {}
     for file in sorted(SOURCE.rglob("*.py")):
-        for function in (node for node in ast.walk(_parsed(file)) if isinstance(node, ast.FunctionDef)):
+        for function in (node for node in _nodes(file) if isinstance(node, ast.FunctionDef)):
             returns = [each for each in ast.walk(function) if isinstance(each, ast.Return)]
             values = [each.value for each in sorted(returns, key=lambda each: each.lineno)]
             found.setdefault(function.name, []).extend(values)

@@ -198,20 +198,29 @@ def _why(entry: Entry, result: CallResult) -> CallError:
     if result.kind == "python":
         hint = f"create the executor with a `venv=` or `conda=` that has Python {HERE}, or with `python='python{HERE}'`"
         return _error(entry, f"the call cannot be unpickled{where}: {result.text}", "call-python", hint)
-    if result.kind == "initializer":
+    ended = result.kind == "initializing" and entry.status.state in ("completed", "failed", "out_of_memory")
+    if result.kind == "initializer" or ended:
+        why = _how_it_ended(entry) if ended else result.text
         error = _error(
             entry,
-            f"the initializer of the executor failed: {result.text}",
+            f"the initializer of the executor failed: {why}",
             "call-initializer",
             "correct the initializer, and create a new executor with `yurt.executor(…)`",
             kind=BrokenExecutorError,
         )
-        error.__cause__ = remote_traceback(result)
+        error.__cause__ = None if ended else remote_traceback(result)
         return error
     if result.kind == "load":
         text, hint = f"the call could not be loaded{where}: {result.text}", _hint_to_load(result.text)
         return _error(entry, text, "call-not-loaded", hint)
-    return _unusable(entry, result) if result.kind else _died(entry, result)
+    return _unusable(entry, result) if result.kind not in ("", "initializing") else _died(entry, result)
+
+
+def _how_it_ended(entry: Entry) -> str:
+    """Return how the process of a call ended that wrote no result."""
+    status = entry.status
+    how = status.reason or (f"exit code {status.exit_code}" if status.exit_code is not None else "")
+    return f"its process ended abruptly{f' ({how})' if how else ''}"
 
 
 def _unusable(entry: Entry, result: CallResult) -> CallError:

@@ -256,8 +256,9 @@ class Receiver:
         return len(sent.calls) < before
 
     def _may_still_appear(self, sent: Submitted, at: int, entry: Entry, result: CallResult) -> bool:
-        """Whether to look again for the missing result of a completed call."""
-        if result.ok or result.kind or result.gone or entry.status.state != "completed":
+        """Whether to look again for a missing result: a shared disk may show an earlier state for some time."""
+        missing = not result.ok and not result.kind and not result.gone and entry.status.state == "completed"
+        if not missing and result.kind != "initializing":
             return False
         sent.tries[at] = sent.tries.get(at, 0) + 1
         return sent.tries[at] < TRIES

@@ -94,7 +94,7 @@ class Sender:
             if self._broken is not None:
                 return
             self._broken = error
-        LOGGER.critical("Exception in initializer:\n%s", error.__cause__)
+        LOGGER.critical("Exception in initializer:\n%s", error.__cause__ or error.message)
         for call in self._open():
             own = BrokenExecutorError(f"the call was cancelled: {error.message}", code=error.code, hint=error.hint)
             own.task, own.__cause__ = call.task, error.__cause__

@@ -49,6 +49,8 @@ def _print(found: Explanation) -> None:
     if found.cause is not None:
         _print_cause(found.cause, about=_about_job(found))
     elif found.pending is not None:
+        if found.state == "running":
+            print("some of its tasks are in the queue")
         _print_pending(found.pending)
     elif not found.groups:
         print(render.plain(found.reason or _fine(found.state)))

@@ -78,8 +78,8 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
 
     ok: bool = False
     kind: str = ""
-    """The kind of failure: raised, initializer, python, load, pickle, large, damaged or unsafe; empty if there is no
-    result."""
+    """The kind of failure: raised, initializer, initializing (its process ended in the initializer), python, load,
+    pickle, large, damaged or unsafe; empty if there is no result."""
     text: str = ""
     node: str = ""
     traceback: str = ""

@@ -63,7 +63,9 @@ def main(number: int, target: str) -> int:
     kind, own = "initializer", os.getpid()
     try:
         if initializer is not None:
+            _write({"ok": False, "kind": "initializing"}, b"")  # stays if the process dies
             initializer(*its_arguments)
+            os.unlink(TARGET)
         LOADED[which] = call
         kind = "raised"
         result = [call(*each) for each in given] if isinstance(given, list) else call(*given[0], **given[1])

@@ -32,11 +32,20 @@ class Collecting:
     """Files and links that exist below `root`. Git starts immediately; `files` waits for its output.
 
     `own` is an empty git folder of yurt. `include` adds ignored files by glob; `exclude` and .yurtignore leave files
-    out, also tracked ones.
+    out, also tracked ones. The folders `apart`, which are yurt's, are left out if they are below `root`.
     """
 
-    def __init__(self, root: Path, own: Path, *, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        root: Path,
+        own: Path,
+        *,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        apart: Sequence[Path] = (),
+    ) -> None:
         self._root, self._own, self._exclude = root, own, exclude
+        self._apart = _below(root, apart)
         self._listings = deque([(b"", _list(root, own, top=True))])
         commands = (["ls-files", "-z", "-o", "--", f":(glob){pattern}"] for pattern in include)
         self._included = [git.start(each, folder=root, own=own) for each in commands]
@@ -65,13 +74,14 @@ class Collecting:
                 inner = waiting.popleft()
                 self._listings.append((inner, _list(self._root / os.fsdecode(inner), self._own, top=False)))
             prefix, answer = self._listings.popleft()
-            names = answer()
+            names = self._without_own(answer(), prefix)
             if len(names) > MOST and not self._exclude and not os.path.lexists(self._root / os.fsdecode(IGNORE_FILE)):
                 raise _too_many([prefix + name for name in names])
             # A folder in the listing is a submodule, or an untracked repository.
             waiting.extend(name + b"/" for name in walk.add([prefix + name.rstrip(b"/") for name in names]))
         for process in self._included:
-            self.included |= {name for name in _names(process.output()) if not name.endswith(b"/")}
+            listed = {name for name in _names(process.output()) if not name.endswith(b"/")}
+            self.included |= self._without_own(listed, b"")
         walk.add(self.included)
         if self._exclude or walk.has(IGNORE_FILE):
             for name in _excluded(self._root, self._own, {*walk.files, *walk.unreadable}, self._exclude):
@@ -91,6 +101,10 @@ class Collecting:
             raise unreadable(name, error)
         return walk.files
 
+    def _without_own(self, names: set[bytes], prefix: bytes) -> set[bytes]:
+        """Return the names that are not in a folder of yurt; `prefix` is the folder of all of them."""
+        return {each for each in names if not (prefix + each).startswith(self._apart)} if self._apart else names
+
     def _is_certificate(self, name: bytes, about: os.stat_result) -> bool:
         if not name.endswith(b".pem") or not stat.S_ISREG(about.st_mode):
             return False
@@ -98,6 +112,16 @@ class Collecting:
             return secrets.is_certificate(name, (self._root / os.fsdecode(name)).read_bytes())
         except OSError:
             return False
+
+
+def _below(root: Path, folders: Sequence[Path]) -> tuple[bytes, ...]:
+    """Return the folders that are below `root`, as beginnings of the paths of their files."""
+    start, found = os.path.realpath(root), list[bytes]()
+    for each in folders:
+        real = os.path.realpath(each)
+        if real.startswith(os.path.join(start, "")):
+            found.append(os.fsencode(os.path.relpath(real, start)) + b"/")
+    return tuple(found)
 
 
 def add_outside(paths: Sequence[Path], own: Path, files: Files, *, exclude: Sequence[str] = ()) -> dict[bytes, bytes]:

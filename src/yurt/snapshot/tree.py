@@ -62,6 +62,7 @@ def take(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     also: Sequence[Path] = (),
+    apart: Sequence[Path] = (),
     named: Sequence[str] = (),
     while_git_runs: Callable[[], object] = lambda: None,
     largest_file: int = LARGEST_FILE,
@@ -70,6 +71,7 @@ def take(
     """Take a snapshot of the project in `root` and store it in the git folder `store`, which is created if absent.
 
     `also` are files and folders outside the project, which are added under their last name at its top.
+    `apart` are folders of yurt, which are left out if the project contains them.
     `named` are paths to look for in the snapshot. `while_git_runs` is called while git lists the files. Nothing is
     written to the user's own repository. Files that look like secrets are left out, unless `include` matches them.
     Concurrent snapshots wait for each other. UserError, with the name, for a file or a tree that is too large and for
@@ -80,7 +82,7 @@ def take(
     root, store = root.absolute(), store.absolute()  # git runs in other folders
     with _writing(store), _locked(store):
         _make(store)
-        collecting = collect.Collecting(root, store / "blank", include=include, exclude=exclude)
+        collecting = collect.Collecting(root, store / "blank", include=include, exclude=exclude, apart=apart)
         last = seen.load(store)
         collecting.stat_early(last.files)
         while_git_runs()

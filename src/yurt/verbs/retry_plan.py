@@ -14,7 +14,7 @@ from yurt import __version__
 from yurt.config import contexts, paths
 from yurt.errors import RefusedError, UserError
 from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.plan import checks, scheduling, settle
+from yurt.lifecycle.plan import checks, scheduling, settle, time_limit
 from yurt.lifecycle.plan.command import RIVALS
 from yurt.lifecycle.plan.containers import pyxis_image
 from yurt.lifecycle.plan.request import Planned
@@ -102,6 +102,7 @@ def plan(
         )
     facts = facts_if_probed(context, watch=watch)
     made, notes = _with_environment(_changed(old, anew), anew, context, facts)
+    notes += time_limit.rounded(run.context_type, made.run.resources.minutes, anew.time)
     checks.check(context, made.run.resources, facts, label=run.project, watch=watch)
     if run.secrets:
         checks.check_secrets(run.secrets, {}, {})
@@ -191,7 +192,8 @@ def _changed(old: Plan, anew: Anew) -> Plan:
         minutes = _read("time", anew.time, parse_time)
         resources = msgspec.structs.replace(resources, minutes=minutes)
         settings = _chosen(settings, "time", anew.time)
-        policy, limit = _with_signal(old, minutes), minutes * 60
+        limit = time_limit.seconds(old.run.context_type, minutes, anew.time) or 0
+        policy = _with_signal(old, limit)
         gone.add("time")
     if anew.mem is not None:
         resources = msgspec.structs.replace(resources, memory_mb=_read("mem", anew.mem, parse_memory))
@@ -237,15 +239,15 @@ def _read(option: str, text: str, parse: Callable[[str], int]) -> int:
         ) from None
 
 
-def _with_signal(old: Plan, minutes: int) -> RestartPolicy:
+def _with_signal(old: Plan, limit: int) -> RestartPolicy:
     """Return the policy with the signal as long before the new limit; the default interval stays the default."""
     policy = old.run.restart_policy
     if not policy.signal_before:
         return policy
-    usual = old.limit is not None and policy.signal_before == min(120, old.limit // 4)
-    before = min(120, minutes * 15) if usual else policy.signal_before
-    if before >= minutes * 60:
-        limit, least = minutes * 60, before // 60 + 1
+    usual = old.limit is not None and policy.signal_before == max(1, min(120, old.limit // 4))
+    before = max(1, min(120, limit // 4)) if usual else policy.signal_before
+    if before >= limit:
+        least = before // 60 + 1
         raise UserError(
             f"--time ({limit} s) must be longer than --signal-before of run {old.run.id} ({before} s)",
             code="usage",

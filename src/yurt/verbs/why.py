@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from yurt.config import contexts
+from yurt.config import facts as recorded_facts
 from yurt.errors import YurtError
 from yurt.lifecycle.refresh import archive, causes
 from yurt.lifecycle.refresh.refresh import refresh_contexts
@@ -24,6 +25,7 @@ from yurt.store import Entry, Store
 from yurt.verbs.awaited import awaited
 from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
+from yurt.why import amounts
 from yurt.why import pending as waits
 from yurt.why.failed import Cause
 from yurt.why.pending import Awaited, Pending
@@ -31,6 +33,12 @@ from yurt.why.rules import Rule
 
 MOST = 500
 """Failed tasks whose logs are read."""
+
+QUEUED = frozenset(("queued", "held", "requeued"))
+"""States of a run in the queue of its site."""
+
+JOB_LIMIT = "reached your job limit"
+"""Part of the reason of a run that the site did not accept, because too many jobs are submitted."""
 
 ASKED = ("node_failed", "lost", "out_of_memory")
 """Final states about which the site may know more than the logs."""
@@ -97,9 +105,12 @@ def why(name: str, *, watch: Watch = unwatched) -> Result[Explanation]:
     if run.tasks:
         groups, unread, problem = _groups(store, entry, rules)
         made = msgspec.structs.replace(made, groups=groups, unread=unread)
+        if status.state == "cancelled":
+            made, unknown = _ended(store, entry, rules, made)
+            problem = problem or unknown
     elif status.final and status.state != "completed":
         made, problem = _ended(store, entry, rules, made)
-    if status.state in waits.STATES:
+    if status.state in waits.STATES or _has_queued_tasks(store, entry):
         wait, unknown = _pending(store, entry, silent=silent)
         problem = problem or unknown
         made = msgspec.structs.replace(made, pending=wait, candidates=_candidates(store, entry))
@@ -123,6 +134,14 @@ def _candidates(store: Store, entry: Entry) -> list[RaceCandidate]:
     return candidates(store, entry.run.id)
 
 
+def _has_queued_tasks(store: Store, entry: Entry) -> bool:
+    """Whether some tasks of a running sweep are in the queue of a site; all of them are records of one job."""
+    if not entry.run.tasks or entry.status.state != "running" or entry.run.context_type != "slurm":
+        return False
+    states = store.task_states(entry.run.id)
+    return len(states) < entry.run.tasks or not QUEUED.isdisjoint(states.values())  # a queued task may have no row
+
+
 def _pending(store: Store, entry: Entry, *, silent: bool) -> tuple[Pending, str]:
     """Return what a run waits for, and a warning if its site cannot be queried.
 
@@ -130,7 +149,9 @@ def _pending(store: Store, entry: Entry, *, silent: bool) -> tuple[Pending, str]
     """
     run, status, job = entry.run, entry.status, _job(store, entry)
     live, details, problem = None, None, ""
-    listed = status.state in ("queued", "held", "requeued") and run.race != run.id
+    if status.state == "running":  # the other tasks of a sweep; its own reason is about all tasks
+        status = msgspec.structs.replace(status, state="queued", reason="", native="")
+    listed = status.state in QUEUED and run.race != run.id
     if listed and not silent:
         try:
             context = contexts.named(run.context)
@@ -140,8 +161,11 @@ def _pending(store: Store, entry: Entry, *, silent: bool) -> tuple[Pending, str]
             live, details = backend.site.look_at(job, facts.accounts if facts is not None else [])
         except YurtError as error:
             problem = f"cannot query {run.context}: {error.message.removeprefix(f'{run.context}: ')}"
-    after = awaited(store, run)
-    return waits.pending(run, status, live, time.time(), number=job, details=details, after=after), problem
+    found = waits.pending(run, status, live, time.time(), number=job, details=details, after=awaited(store, run))
+    if status.state == "waiting" and JOB_LIMIT in status.reason:
+        limits = amounts.submit_limits(run.resources, recorded_facts.load(contexts.named(run.context)))
+        found = msgspec.structs.replace(found, limits=limits)
+    return found, problem
 
 
 def _job(store: Store, entry: Entry) -> str:
@@ -155,7 +179,7 @@ def _job(store: Store, entry: Entry) -> str:
 def _ended(store: Store, entry: Entry, rules: Sequence[Rule], made: Explanation) -> tuple[Explanation, str]:
     """Return the explanation of a run that has not completed, and a warning."""
     run, status = entry.run, entry.status
-    missing = bool(run.folder) and not store.is_kept(run.id)
+    missing = bool(run.folder) and not run.tasks and not store.is_kept(run.id)  # a sweep has no log of its own
     ask = bool(status.job) and run.context_type == "slurm" and _site_may_tell(status)
     problem, site = "", EndedJob()
     if missing or ask:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from yurt.model.facts import Facts
+from yurt.model.run import Resources
 from yurt.model.waiting import SiteLimit, WaitingJob
 
 _NAMES = {
@@ -41,6 +43,20 @@ def words(limit: SiteLimit, job: WaitingJob | None) -> str:
     facts = [_used(limit), own]
     tail = ", ".join(each for each in facts if each)
     return f"{limit.owner}: {most}{scope}" + (f"; {tail}" if tail else "")
+
+
+def submit_limits(resources: Resources, facts: Facts | None) -> list[str]:
+    """Return how many jobs the account and the QOS of a run allow a user to submit, as in `words`."""
+    if facts is None:
+        return []
+    accounts = [each for each in facts.accounts if each.name == resources.account] or [
+        each for each in facts.accounts if each.default
+    ]
+    names = [resources.qos] if resources.qos else [each.default_qos for each in accounts]
+    most = [(f"account {each.name}", each.max_submit) for each in accounts]
+    most += [(f"QOS {each.name}", each.max_submit) for each in facts.qos if each.name in names]
+    limits = [SiteLimit(owner=owner, each="user", resource="submitted", value=value) for owner, value in most if value]
+    return [words(each, None) for each in limits]
 
 
 def _used(limit: SiteLimit) -> str:

@@ -136,7 +136,7 @@ def own(folder: Path) -> Sequence[Rule]:
         return ()
     except OSError as error:
         problem = error.strerror or str(error)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError, ValueError) as error:
+    except ValueError as error:  # also invalid TOML, and bytes that are not UTF-8
         problem = str(error)
     else:
         return rules
@@ -151,7 +151,35 @@ def _rules(body: dict[str, Any]) -> list[OwnRule]:
     unknown = sorted(body.keys() - {"rule"})
     if unknown:
         raise ValueError(f"unknown key '{unknown[0]}'")
-    return msgspec.convert(body.get("rule", []), list[OwnRule])
+    blocks = body.get("rule", [])
+    if not isinstance(blocks, list) or not all(isinstance(each, dict) for each in blocks):
+        raise ValueError("a rule must be a block that begins with `[[rule]]`")
+    for number, block in enumerate(blocks, 1):
+        problem = _problem(block)
+        if problem:
+            name = block.get("name")
+            raise ValueError(f"rule {repr(name) if name and isinstance(name, str) else number}: {problem}")
+    return msgspec.convert(blocks, list[OwnRule])
+
+
+def _problem(block: dict[str, Any]) -> str:
+    """Return what is wrong with the keys of a rule, or with the types of their values; empty if nothing is."""
+    lists = {"states": (str, "words, such as ['failed']"), "exits": (int, "numbers, such as [3]")}
+    lists["signals"] = (int, "numbers, such as [9]")
+    keys = OwnRule.__struct_fields__
+    unknown = sorted(block.keys() - set(keys))
+    if unknown:
+        return f"unknown key '{unknown[0]}'; use {', '.join(keys[:-1])} or {keys[-1]}"
+    for key in ("name", "cause"):
+        if not block.get(key):
+            return f"`{key}` is missing"
+    for key, value in block.items():
+        kind, such = lists.get(key, (str, ""))
+        if not such and not isinstance(value, str):
+            return f"`{key}` must be text in quotes, not {value!r}"
+        if such and not (isinstance(value, list) and all(type(each) is kind for each in value)):
+            return f"`{key}` must be a list of {such}, not {value!r}"
+    return ""
 
 
 def _check(rule: Rule) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from yurt.backends.local import waiter
+from yurt.backends.local import check, waiter
 from yurt.model.live import Live, LiveJob, LiveNodes, Queue, gpu_counts
 from yurt.model.sizes import MB
 from yurt.model.where import Answer, Forecast, Question
@@ -30,7 +30,7 @@ def look(slots: Path, *, now: float) -> Live:
             states={state: 1},
             cpus=cores,
             free_cpus=free,
-            memory_mb=_memory_mb(),
+            memory_mb=check.memory_mb(),
             free_memory_mb=_free_memory_mb(),
             gpus=gpu_counts([(_gpu_type(), gpus, max(0, gpus - taken))]) if gpus else [],
         ),
@@ -65,12 +65,6 @@ def _queue(tickets: list[dict[str, Any]]) -> Queue:
 
 def _job(ticket: dict[str, Any], state: str, place: int | None) -> LiveJob:
     return LiveJob(job=str(ticket["pid"]), run=str(ticket["run"]), state=state, partition="", place=place)
-
-
-def _memory_mb() -> int | None:
-    with suppress(ValueError, OSError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MB
-    return None
 
 
 def _free_memory_mb() -> int | None:

@@ -27,6 +27,14 @@ is unreachable, facts up to FRESH seconds old count."""
 SWEEP = "--grid seed=0..9"
 """What a user of job arrays types instead."""
 
+_LESS = {
+    " GPU": "leave out `--gpus`",
+    " core": "request fewer cores with `--cpus`",
+    " memory": "request less memory with `--mem`",
+    " node": "leave out `--nodes`",
+}
+"""The hint for what this machine cannot provide, by a word of the fault."""
+
 PARSERS: dict[str, Callable[[Any], Any]] = {"size": parse_memory, "time": parse_time}
 """Parsers by the form of a setting."""
 
@@ -60,7 +68,7 @@ def check(context: Context, resources: Resources, facts: Facts | None, *, label:
     if faults:
         problems = "; ".join(faults)
         if kind_of(context.type).here:
-            less = "leave out `--gpus`" if " GPU" in problems else "request fewer cores with `--cpus`"
+            less = next((hint for word, hint in _LESS.items() if word in faults[0]), "request less")
             hint = f"{less}, or run on a cluster with `--context NAME`"
         else:
             hint = f"see what the site offers with `yurt cluster {context.name}`"

@@ -48,6 +48,8 @@ def snapshot_of(
         include=[*include, *inside],
         exclude=[*context.exclude, *exclude],
         also=outside,
+        # The data changes with every run; the other two hold keys, and what sites reported.
+        apart=[paths.data_home(), *(paths.config_home() / name for name in ("dev", "facts"))],
         named=_paths(named, project, context),
         while_git_runs=lambda: _import_backend(context),
         **limits,

@@ -22,7 +22,7 @@ from yurt.config import precedence
 from yurt.config.precedence import Setting
 from yurt.errors import UnreachableError, UserError
 from yurt.lifecycle.env import choose
-from yurt.lifecycle.plan import arguments, array, checks, command, holders, scheduling, settle, staging
+from yurt.lifecycle.plan import arguments, array, checks, command, holders, scheduling, settle, staging, time_limit
 from yurt.lifecycle.plan.arguments import Given
 from yurt.lifecycle.plan.code import snapshot_of, writable_folders
 from yurt.lifecycle.plan.request import Planned, Request, Unsettled
@@ -117,7 +117,9 @@ def plan(
         staging.requested(request.stage) if holders.purpose(request) == "run" else StageRequest(),
     )
     if unreachable is not None:
-        settle.with_signal(made.run.restart_policy, needs.resources.minutes)
+        settle.with_signal(
+            made.run.restart_policy, time_limit.seconds(wanted.type, needs.resources.minutes, wanted.time)
+        )
         planned = Planned(made, needs.warnings, Unsettled(msgspec.json.encode(draft), unreachable))
     else:
         planned = settle.settle(draft, facts, index, watch)
@@ -151,7 +153,7 @@ def check(context: Context, request: Request) -> None:
     _check_text(settings, project, in_place=not request.snapshot and kind.here)
     needs = scheduling.needs_of(wanted, request, settings, None)
     _secrets(wanted, request, needs, kind)
-    settle.with_signal(request.restart_policy, needs.resources.minutes)
+    settle.with_signal(request.restart_policy, time_limit.seconds(wanted.type, needs.resources.minutes, wanted.time))
     _declared(wanted, request, command.read(request.words or holders.words(request), project), project)
     facts = recorded_facts.load(wanted) if kind.probed else None
     if kind.here or facts is not None:

@@ -15,7 +15,7 @@ from yurt.backends.kinds import kind_of
 from yurt.clocks import clocks
 from yurt.errors import UserError, YurtError
 from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.plan import checks, scheduling, staging
+from yurt.lifecycle.plan import checks, scheduling, staging, time_limit
 from yurt.lifecycle.plan.containers import pyxis_image
 from yurt.lifecycle.plan.request import Planned
 from yurt.lifecycle.plan.scheduling import Needs
@@ -60,6 +60,8 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
     needs = scheduling.settled(draft.needs, draft.context.name, facts, index)
     context, warnings = in_home_of_site(draft.context, facts)
     folder = project_folder(context, facts, run.project)
+    asked = time_limit.asked_in(run.settings)
+    limit = time_limit.seconds(run.context_type, needs.minutes, asked)
     env, packages = None, dict[str, str]()
     if draft.declared and facts is not None:
         prepared = _env(draft, context, facts, watch)
@@ -68,7 +70,7 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
         run,
         folder=(layout.sweep if run.tasks else layout.run)(folder, run.id),
         resources=needs.resources,
-        restart_policy=with_signal(run.restart_policy, needs.minutes),
+        restart_policy=with_signal(run.restart_policy, limit),
         env=env,
         stage=staging.resolved(draft.stage, context, facts, needs.minutes) if draft.stage else None,
         settings=[*run.settings, *bad_nodes.as_settings(needs.avoided)],
@@ -81,10 +83,10 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
         setup=_setup(context, facts, env),
         packages=packages,
         use_srun=needs.use_srun,
-        limit=None if needs.minutes is None else needs.minutes * 60,
+        limit=limit,
         follow=facts is not None and not facts.requeue,
     )
-    return Planned(made, [*needs.warnings, *warnings])
+    return Planned(made, [*needs.warnings, *time_limit.rounded(run.context_type, needs.minutes, asked), *warnings])
 
 
 def _env(draft: Draft, context: Context, facts: Facts, watch: Watch) -> Prepared:
@@ -112,18 +114,18 @@ def settle_later(encoded: bytes, now: Context, index: Store, watch: Watch = unwa
     return settle(msgspec.structs.replace(draft, context=context), facts, index, watch)
 
 
-def with_signal(wanted: RestartPolicy, minutes: int | None) -> RestartPolicy:
-    """Fill in when the run is signalled before its time limit."""
-    if not wanted.max_requeues or minutes is None:
+def with_signal(wanted: RestartPolicy, limit: int | None) -> RestartPolicy:
+    """Fill in when the run is signalled before its time limit, which is in seconds."""
+    if not wanted.max_requeues or limit is None:
         return wanted
-    if wanted.signal_before >= minutes * 60:
-        given, limit, usual = wanted.signal_before, minutes * 60, min(120, minutes * 15)
+    given, usual = wanted.signal_before, max(1, min(120, limit // 4))
+    if given >= limit:
         raise UserError(
             f"--signal-before ({given} s) must be shorter than the time limit ({limit} s)",
             code="usage",
             hint=f"for example: `--signal-before {usual}s`",
         )
-    return msgspec.structs.replace(wanted, signal_before=wanted.signal_before or min(120, minutes * 15))
+    return msgspec.structs.replace(wanted, signal_before=given or usual)
 
 
 def in_home_of_site(wanted: Context, facts: Facts | None) -> tuple[Context, list[str]]:
