@@ -92,6 +92,8 @@ class Observed(msgspec.Struct, frozen=True):
     answer: bytes = b""
     held: dict[str, str] = {}
     """Sweeps of which all pending tasks are held, and why."""
+    metrics: bytes | None = None
+    """The last lines of the metrics of a run; None if they were not read."""
 
 
 class Want(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from yurt.model import ids, layout, params, tasks
+from yurt.model.digest import digest
 from yurt.model.run import FINAL, Placement, Run, RunRef, State, Status
 from yurt.model.state import ATTEMPTS, BUILDING
 from yurt.model.tally import main_reason
@@ -44,6 +45,10 @@ class Entry(msgspec.Struct, frozen=True):
                 job=self.status.job,
             )
         ]
+
+
+def _mark(status: bytes) -> str:
+    return digest(status.decode()).hex()
 
 
 def entry_of(row: tuple[bytes, bytes]) -> Entry:
@@ -88,7 +93,13 @@ class Tasks:
         )
         begun = tasks.ranges(self.tasks_in(ref.id, ACTIVE))
         offsets = ",".join(whole.offsets) or "0"
-        return msgspec.structs.replace(ref, open=open_tasks, begun=begun, offsets=offsets, held=whole.held)
+        mark = ref.mark if ref.mark == _mark(text) else ""
+        return msgspec.structs.replace(ref, open=open_tasks, begun=begun, offsets=offsets, held=whole.held, mark=mark)
+
+    def mark_sweep(self, sweep: str, *, settled: bool) -> None:
+        """Note whether the last answer of its site changes nothing about a sweep, as long as its status stays."""
+        (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (sweep,)).fetchone()
+        self._db.execute("UPDATE runs SET mark = ? WHERE id = ?", (_mark(text) if settled else "", sweep))
 
     def tasks_in(self, sweep: str, states: Sequence[State]) -> list[int]:
         """Return the tasks whose row has one of these states."""

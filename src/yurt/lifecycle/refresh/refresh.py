@@ -14,7 +14,7 @@ from yurt.errors import YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.advance import Advanced, Step, advance, both
 from yurt.lifecycle.outbox.pending import send_pending
-from yurt.lifecycle.refresh import archive, notify, other_machines, track
+from yurt.lifecycle.refresh import archive, early, notify, other_machines, track
 from yurt.model import ids
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Run, RunRef, Status
@@ -40,6 +40,8 @@ class Refreshed(msgspec.Struct, frozen=True):
     """When the contexts that could not be queried were last refreshed."""
     notes: list[str] = []
     """Warnings about races and about runs that are not tracked."""
+    metrics: bytes | None = None
+    """The last lines of the metrics of the run that the caller named; None if they were not read."""
 
     @property
     def warnings(self) -> list[str]:
@@ -70,13 +72,16 @@ def refresh_contexts(
     steps: Sequence[Step] = (send_pending,),
     uploads: float | None = -1.0,
     watch: Watch = unwatched,
+    verb: str = "ps",
+    metrics: str = "",
 ) -> Refreshed:
     """Run `steps` and refresh contexts (default: all with unfinished runs). `also` are finished runs to query as well.
 
     Contexts of the predecessors of pending runs, and of rivals in a race, are refreshed too.
 
     Without `keep`, logs and metrics of finished runs are saved by a later refresh. `uploads`: for how many seconds to
-    upload large code of saved runs, by default a few; None: until all is uploaded.
+    upload large code of saved runs, by default a few; None: until all is uploaded. `verb`: the verb that will make the
+    same query again. `metrics`: the folder of a running run of a single context, to read its last metrics, too.
     """
     calls.collect(store)
     uploads = clocks().share if uploads is not None and uploads < 0 else uploads
@@ -87,10 +92,15 @@ def refresh_contexts(
     observed: dict[str, Observation] = {}
     known_at: dict[str, float | None] = {}
     saved: set[str] = set()
+    lines: list[bytes] = []
+    prepare = _preparer(verb, metrics) if len(names) == 1 else lambda _context, _refs: None
 
     def one(index: Store, name: str) -> None:
         try:
-            moved = _refresh(index, name, also, observed, saved, steps=steps, keep=keep, watch=watch)
+            moved, found = _refresh(
+                index, name, also, observed, saved, prepare, steps=steps, keep=keep, watch=watch, metrics=metrics
+            )
+            lines.extend([] if found is None else [found])
             advanced[name] = _upload(index, name, moved, uploads, watch) if moved.large else moved
         except YurtError as error:
             failed[name], known_at[name] = error, index.refreshed_at(name)
@@ -110,7 +120,16 @@ def refresh_contexts(
     notes = _tend_races(store) if store.open_races() else []
     notify.fire(store)
     notes += track.begin(store)
-    return Refreshed(failed, advanced, observed, known_at, notes)
+    return Refreshed(failed, advanced, observed, known_at, notes, lines[0] if lines else None)
+
+
+def _preparer(verb: str, metrics: str) -> Callable[[str, Sequence[RunRef]], None]:
+    """Return what lets the next process send the query of a context early."""
+
+    def prepare(context: str, refs: Sequence[RunRef]) -> None:
+        queue_prefetch.prepare(verb, early.queue_basis(context, refs, metrics))
+
+    return prepare
 
 
 def _record_causes(store: Store, saved: Collection[str]) -> None:
@@ -156,11 +175,13 @@ def _refresh(
     also: Sequence[str],
     observed: dict[str, Observation],
     saved: set[str],
+    prepare: Callable[[str, Sequence[RunRef]], None],
     *,
     steps: Sequence[Step],
     keep: bool,
     watch: Watch,
-) -> Advanced:
+    metrics: str,
+) -> tuple[Advanced, bytes | None]:
     backend = connect.responding_backend(context)
     moved = advance(store, context, backend, steps, watch=watch)
     if moved.stopped is not None and moved.stopped.exit_code == 4:
@@ -172,13 +193,15 @@ def _refresh(
     if not refs:
         if keep:
             saved |= archive.catch_up(store, context, backend.files, watch=watch)
-        return moved
+        return moved, None
     now, refreshed = time.time(), store.refreshed_at(context)
-    answer = backend.runs.observe(refs, store.answer(context))
+    prepare(context, refs)
+    answer = backend.runs.observe(refs, store.answer(context), metrics)
     seen = answer.runs
     observed.update(seen)
     sweeps, tasks = _next_task_statuses(store, seen, now, refreshed)
     sweeps |= _hold(store, refs, answer.held)
+    _note_settled(store, refs, seen, tasks | sweeps)
     runs = {run: observation for run, observation in seen.items() if "." not in run}
     how = _status_changer(store, runs, now, refreshed)
     changed = {} if not runs else store.change(runs, how, lambda run, after: mark_of(after, runs[run]))
@@ -193,8 +216,32 @@ def _refresh(
         queue_prefetch.forget()
     # Submit again runs whose job the site lost, and submit runs whose predecessor has finished.
     if any(status.state == "waiting" or status.final for status in changed.values()) and store.outbox(context):
-        return both(moved, advance(store, context, backend, steps, watch=watch))
-    return moved
+        return both(moved, advance(store, context, backend, steps, watch=watch)), answer.metrics
+    return moved, answer.metrics
+
+
+def _note_settled(
+    store: Store, refs: Sequence[RunRef], seen: Mapping[str, Observation], changed: Collection[str]
+) -> None:
+    """Mark the sweeps about which the same answer would never change anything, not even with time."""
+    moved = {run.partition(".")[0] for run in changed}
+    found: dict[str, dict[int, Observation]] = {}
+    for run, observation in seen.items():
+        if task := ids.split_task(run):
+            found.setdefault(task[0], {})[task[1]] = observation
+    for ref in refs:
+        if not ref.open:
+            continue
+        observations, settled = found.get(ref.id, {}), ref.id not in moved
+        if settled and observations:
+            known = store.tasks(ref.id)
+            settled = all(_is_settled(known.get(number), each) for number, each in observations.items())
+        if settled != bool(ref.mark):
+            store.mark_sweep(ref.id, settled=settled)
+
+
+def _is_settled(status: Status | None, seen: Observation) -> bool:
+    return status is not None and status.confirmed and seen.live is not None and not seen.unlaunched
 
 
 def _next_task_statuses(
