@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from yurt.model.live import NodeTrouble, Reservation
     from yurt.verbs.why import Explanation
     from yurt.why.failed import Cause
-    from yurt.why.pending import Awaited, Pending
+    from yurt.model.pending import Awaited, Pending
 
 SHOWN = 8
 """Numbers of tasks that are printed for each cause."""

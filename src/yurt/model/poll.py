@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+import msgspec
+
 from yurt.model.run import RunRef
 
 QUEUE, FOLDERS = b"= queue\n", b"= folders\n"
@@ -23,13 +25,20 @@ def has_folders(answer: bytes) -> bool:
     return FOLDERS in answer and not answer.endswith(FOLDERS)
 
 
-def split_metrics(answer: bytes, *, asked: bool) -> tuple[bytes | None, bytes]:
-    """Return the lines of metrics before the queue, if the query asked for some, and the rest of the answer."""
+class RunFiles(msgspec.Struct, frozen=True):
+    """What a status query has read in the folder of a running run."""
+
+    metrics: bytes
+    """Lines of its metrics, with the last value of each."""
+    usage: bytes
+    """The samples of what it uses."""
+
+
+def split_files(answer: bytes, *, asked: bool) -> tuple[RunFiles | None, bytes]:
+    """Return what was read in a run folder, if the query asked for that, and the rest of the answer."""
     if not asked:
         return None, answer
-    lines, rest = [], answer
-    while rest and not rest.startswith(QUEUE):
-        line, _newline, rest = rest.partition(b"\n")
-        if line.startswith(b"|"):
-            lines.append(line[1:])
-    return b"\n".join(lines), rest
+    at = 0 if answer.startswith(QUEUE) else answer.find(b"\n" + QUEUE) + 1
+    lines = answer[:at].split(b"\n")
+    metrics, usage = (b"".join(line[1:] + b"\n" for line in lines if line[:1] == mark) for mark in (b"|", b"~"))
+    return RunFiles(metrics, usage), answer[at:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from yurt.model.run import Run
 from yurt.store import Store
-from yurt.why.pending import Awaited
+from yurt.model.pending import Awaited
 
 
 def awaited(store: Store, run: Run) -> list[Awaited]:

@@ -24,9 +24,9 @@ from yurt.store import Entry, Store
 from yurt.verbs.awaited import awaited
 from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
+from yurt.model.pending import Awaited, Pending
 from yurt.why import pending as waits
 from yurt.why.failed import Cause
-from yurt.why.pending import Awaited, Pending
 from yurt.why.rules import Rule
 
 MOST = 500

@@ -95,7 +95,7 @@ class SlurmBackend(ShellBackend):
     def next_start(self, plan: Plan) -> str:
         return options.next_start(plan)
 
-    def observe(self, runs: Sequence[RunRef], since: bytes = b"", metrics: str = "") -> Observed:
+    def observe(self, runs: Sequence[RunRef], since: bytes = b"", running: str = "") -> Observed:
         rows = queries.poll_input(runs)
         days = str(poll.days_since(runs))
         accounting = "yes" if self._accounting() else "no"
@@ -110,16 +110,16 @@ class SlurmBackend(ShellBackend):
             stdin=rows.encode(),
             timeout=120,
             prefetch=True,
-            first=queries.metrics_reader(metrics) if metrics else "",
+            first=queries.files_reader(running) if running else "",
         )
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot read the queue", answer.errors)
-        lines, out = poll.split_metrics(answer.out, asked=bool(metrics))
+        files, out = poll.split_files(answer.out, asked=bool(running))
         mark = checksum(out)
         if mark == since and all(run.mark for run in runs) and not poll.has_folders(out):
-            return Observed({}, mark, {run.id: run.held for run in runs if run.held}, lines)
+            return Observed({}, mark, {run.id: run.held for run in runs if run.held}, files)
         text = out.decode(errors="replace")
-        return Observed(queries.read_poll(text, runs), mark, queries.held_sweeps(text, runs), lines)
+        return Observed(queries.read_poll(text, runs), mark, queries.held_sweeps(text, runs), files)
 
     def cancel(self, run: RunRef) -> str:
         text = script.closer() + scripts.text("cancel.sh", "slurm")

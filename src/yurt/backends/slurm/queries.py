@@ -31,16 +31,20 @@ def poll_script() -> str:
     return f"memory_lines='{'|'.join(wordings.KILLED_FOR_MEMORY)}'\n" + scripts.text("poll.sh", "slurm")
 
 
-def metrics_reader(folder: str) -> str:
-    """Return the first lines of a poll, which print the last metrics of a run, each line after a "|".
+def files_reader(folder: str) -> str:
+    """Return the first lines of a poll, which print what a running run has written: see `poll.split_files`.
 
-    Of the lines with the same names, they print the first, which decides the order, and the last.
+    Of the lines of metrics with the same names, they print the first, which decides the order, and the last.
     """
-    file = shlex.quote(f"{folder}/{layout.METRICS}")
+    metrics, usage = (shlex.quote(f"{folder}/{name}") for name in (layout.METRICS, layout.USAGE))
     return f"""\
-tail -c {METRICS_TAIL} {file} 2> /dev/null < /dev/null | LC_ALL=C awk '
+tail -c {METRICS_TAIL} {metrics} 2> /dev/null < /dev/null | yurt_usage={usage} LC_ALL=C awk '
   {{ names = $0; gsub(/:[^,}}]*/, "", names); if (!(names in last)) print "|" $0; last[names] = NR; line[names] = $0 }}
-  END {{ for (names in last) at[last[names]] = line[names]; for (n = 1; n <= NR; n++) if (n in at) print "|" at[n] }}'
+  END {{
+    for (names in last) at[last[names]] = line[names]
+    for (n = 1; n <= NR; n++) if (n in at) print "|" at[n]
+    while ((getline sample < ENVIRON["yurt_usage"]) > 0) print "~" sample
+  }}'
 """
 
 

@@ -17,7 +17,7 @@ from yurt.clocks import clocks
 from yurt.config import paths
 from yurt.lifecycle.refresh import notify, track
 from yurt.model.digest import checksum
-from yurt.model.poll import days_since, has_folders, split_metrics
+from yurt.model.poll import RunFiles, days_since, has_folders, split_files
 from yurt.model.progress import report_slow
 from yurt.model.run import RunRef
 from yurt.store import Store
@@ -34,30 +34,30 @@ class Unchanged(msgspec.Struct, frozen=True):
 
     notes: list[str]
     """Warnings about runs that are not tracked."""
-    metrics: bytes | None = None
-    """The last lines of the metrics of the run that the query named."""
+    files: RunFiles | None = None
+    """What the query has read in the folder of a running run."""
 
 
-def unchanged(store: Store, context: str, metrics: str = "") -> Unchanged | None:
+def unchanged(store: Store, context: str, running: str = "") -> Unchanged | None:
     """Record a refresh if the early answer shows that nothing has changed on a context. None: make the query.
 
-    `metrics`: the folder of the run whose last metrics the query reads, too.
+    `running`: the folder of a run whose last metrics and usage the query reads, too.
     """
     if not queue_prefetch.is_sent() or _is_due(store, context):
         return None
     refs, now = store.refs(context), time.time()
     if not refs or not all(ref.mark for ref in refs):
         return None
-    found = _output(context, queue_basis(context, refs, metrics))
+    found = _output(context, queue_basis(context, refs, running))
     if found is None:
         return None
-    lines, queue = split_metrics(found, asked=bool(metrics))
+    files, queue = split_files(found, asked=bool(running))
     mark = checksum(queue)
     if mark != store.answer(context) or has_folders(queue):
         return None
     store.note_refresh(context, now, mark)
     notify.fire(store)
-    return Unchanged(track.begin(store), lines)
+    return Unchanged(track.begin(store), files)
 
 
 def _is_due(store: Store, context: str) -> bool:
@@ -78,10 +78,10 @@ def logs(context: str, folder: str, lines: int | None) -> bytes | None:
     return _output(context, logs_basis(context, folder, lines)) if queue_prefetch.is_sent() else None
 
 
-def queue_basis(context: str, refs: Sequence[RunRef], metrics: str = "") -> bytes:
+def queue_basis(context: str, refs: Sequence[RunRef], running: str = "") -> bytes:
     """Return the basis of a status query."""
     rows = [f"{ref.id} {ref.folder} {ref.open} {ref.offsets}" for ref in refs]
-    return _basis(context, metrics, str(days_since(refs)), *rows)
+    return _basis(context, running, str(days_since(refs)), *rows)
 
 
 def logs_basis(context: str, folder: str, lines: int | None) -> bytes:

@@ -16,6 +16,7 @@ from yurt.lifecycle.advance import Advanced, Step, advance, both
 from yurt.lifecycle.outbox.pending import send_pending
 from yurt.lifecycle.refresh import archive, early, notify, other_machines, track
 from yurt.model import ids
+from yurt.model.poll import RunFiles
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Run, RunRef, Status
 from yurt.model.stage import with_lost_outputs
@@ -40,8 +41,8 @@ class Refreshed(msgspec.Struct, frozen=True):
     """When the contexts that could not be queried were last refreshed."""
     notes: list[str] = []
     """Warnings about races and about runs that are not tracked."""
-    metrics: bytes | None = None
-    """The last lines of the metrics of the run that the caller named; None if they were not read."""
+    files: RunFiles | None = None
+    """What was read in the folder of the running run that the caller named."""
 
     @property
     def warnings(self) -> list[str]:
@@ -73,7 +74,7 @@ def refresh_contexts(
     uploads: float | None = -1.0,
     watch: Watch = unwatched,
     verb: str = "ps",
-    metrics: str = "",
+    running: str = "",
 ) -> Refreshed:
     """Run `steps` and refresh contexts (default: all with unfinished runs). `also` are finished runs to query as well.
 
@@ -81,7 +82,7 @@ def refresh_contexts(
 
     Without `keep`, logs and metrics of finished runs are saved by a later refresh. `uploads`: for how many seconds to
     upload large code of saved runs, by default a few; None: until all is uploaded. `verb`: the verb that will make the
-    same query again. `metrics`: the folder of a running run of a single context, to read its last metrics, too.
+    same query again. `running`: the folder of a run whose last metrics and usage are wanted, too.
     """
     calls.collect(store)
     uploads = clocks().share if uploads is not None and uploads < 0 else uploads
@@ -92,15 +93,14 @@ def refresh_contexts(
     observed: dict[str, Observation] = {}
     known_at: dict[str, float | None] = {}
     saved: set[str] = set()
-    lines: list[bytes] = []
-    prepare = _preparer(verb, metrics) if len(names) == 1 else lambda _context, _refs: None
+    files: list[RunFiles | None] = [None]
+    prepare = _preparer(verb, running) if len(names) == 1 else lambda _context, _refs: None
 
     def one(index: Store, name: str) -> None:
         try:
-            moved, found = _refresh(
-                index, name, also, observed, saved, prepare, steps=steps, keep=keep, watch=watch, metrics=metrics
+            moved, files[0] = _refresh(
+                index, name, also, observed, saved, prepare, steps=steps, keep=keep, watch=watch, running=running
             )
-            lines.extend([] if found is None else [found])
             advanced[name] = _upload(index, name, moved, uploads, watch) if moved.large else moved
         except YurtError as error:
             failed[name], known_at[name] = error, index.refreshed_at(name)
@@ -120,14 +120,14 @@ def refresh_contexts(
     notes = _tend_races(store) if store.open_races() else []
     notify.fire(store)
     notes += track.begin(store)
-    return Refreshed(failed, advanced, observed, known_at, notes, lines[0] if lines else None)
+    return Refreshed(failed, advanced, observed, known_at, notes, files[0])
 
 
-def _preparer(verb: str, metrics: str) -> Callable[[str, Sequence[RunRef]], None]:
+def _preparer(verb: str, running: str) -> Callable[[str, Sequence[RunRef]], None]:
     """Return what lets the next process send the query of a context early."""
 
     def prepare(context: str, refs: Sequence[RunRef]) -> None:
-        queue_prefetch.prepare(verb, early.queue_basis(context, refs, metrics))
+        queue_prefetch.prepare(verb, early.queue_basis(context, refs, running))
 
     return prepare
 
@@ -180,8 +180,8 @@ def _refresh(
     steps: Sequence[Step],
     keep: bool,
     watch: Watch,
-    metrics: str,
-) -> tuple[Advanced, bytes | None]:
+    running: str,
+) -> tuple[Advanced, RunFiles | None]:
     backend = connect.responding_backend(context)
     moved = advance(store, context, backend, steps, watch=watch)
     if moved.stopped is not None and moved.stopped.exit_code == 4:
@@ -196,7 +196,7 @@ def _refresh(
         return moved, None
     now, refreshed = time.time(), store.refreshed_at(context)
     prepare(context, refs)
-    answer = backend.runs.observe(refs, store.answer(context), metrics)
+    answer = backend.runs.observe(refs, store.answer(context), running)
     seen = answer.runs
     observed.update(seen)
     sweeps, tasks = _next_task_statuses(store, seen, now, refreshed)
@@ -216,8 +216,8 @@ def _refresh(
         queue_prefetch.forget()
     # Submit again runs whose job the site lost, and submit runs whose predecessor has finished.
     if any(status.state == "waiting" or status.final for status in changed.values()) and store.outbox(context):
-        return both(moved, advance(store, context, backend, steps, watch=watch)), answer.metrics
-    return moved, answer.metrics
+        return both(moved, advance(store, context, backend, steps, watch=watch)), answer.files
+    return moved, answer.files
 
 
 def _note_settled(
