@@ -445,5 +445,29 @@ def _final(after: Status, state: State, reason: str, ended: float) -> Status:
 
 
 def mark_of(after: Status, seen: Observation) -> str:
-    """Return the mark for the next query; empty if the status may still change with time alone."""
-    return seen.mark if seen.live is not None and after.confirmed else ""
+    """Return the mark for the next query; it expires when the status may change with time alone."""
+    if seen.live is None or not seen.mark:
+        return ""
+    return seen.mark if after.confirmed else expiring(seen.mark, confirmed_at(after))
+
+
+def confirmed_at(status: Status) -> float:
+    """Return when a run that the queue lists is confirmed at the latest."""
+    return (status.submitted or 0) + clocks().young
+
+
+EXPIRES = "<"
+"""The first character of a mark that expires; no row of a queue begins with it."""
+
+
+def expiring(mark: str, at: float) -> str:
+    """Return a mark that is valid until a time."""
+    return f"{EXPIRES}{at:.3f}|{mark}"
+
+
+def valid_mark(mark: str, now: float) -> str:
+    """Return a mark as it was made; empty if it has expired."""
+    if not mark.startswith(EXPIRES):
+        return mark
+    at, _, made = mark[1:].partition("|")
+    return made if now < float(at) else ""

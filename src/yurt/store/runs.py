@@ -19,6 +19,7 @@ import msgspec
 from yurt.errors import here_is_full
 from yurt.model import ids, layout
 from yurt.model.run import FINAL, Plan, Run, RunRef, Status
+from yurt.model.state import valid_mark
 from yurt.model.tasks import numbers
 from yurt.store.archive import Mirror
 from yurt.store.bad_nodes import BadNodes
@@ -390,7 +391,9 @@ class Store(
             f" AND state NOT IN {UNSUBMITTED} AND id NOT IN ({RACES})"
         )
         rows = self._db.execute(query, (context,)).fetchall()
-        found = [self._with_tasks(RunRef(*row)) if row[0][0] == ids.SWEEP else RunRef(*row) for row in rows]
+        now = time.time()
+        marked = [RunRef(*row[:3], valid_mark(row[3], now)) for row in rows]
+        found = [self._with_tasks(ref) if ref.id[0] == ids.SWEEP else ref for ref in marked]
         known = {ref.id for ref in found}
         for run in also:
             row = self._db.execute(

@@ -13,7 +13,7 @@ import msgspec
 from yurt.model import ids, layout, params, tasks
 from yurt.model.digest import digest
 from yurt.model.run import FINAL, Placement, Run, RunRef, State, Status
-from yurt.model.state import ATTEMPTS, BUILDING
+from yurt.model.state import ATTEMPTS, BUILDING, expiring
 from yurt.model.tally import main_reason
 from yurt.store.races import HIDDEN, RACES
 
@@ -96,10 +96,11 @@ class Tasks:
         mark = ref.mark if ref.mark == _mark(text) else ""
         return msgspec.structs.replace(ref, open=open_tasks, begun=begun, offsets=offsets, held=whole.held, mark=mark)
 
-    def mark_sweep(self, sweep: str, *, settled: bool) -> None:
-        """Note whether the last answer of its site changes nothing about a sweep, as long as its status stays."""
+    def mark_sweep(self, sweep: str, until: float | None) -> None:
+        """Note until when the last answer of its site changes nothing about a sweep, as long as its status stays."""
         (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (sweep,)).fetchone()
-        self._db.execute("UPDATE runs SET mark = ? WHERE id = ?", (_mark(text) if settled else "", sweep))
+        mark = "" if until is None else expiring(_mark(text), until) if until else _mark(text)
+        self._db.execute("UPDATE runs SET mark = ? WHERE id = ?", (mark, sweep))
 
     def tasks_in(self, sweep: str, states: Sequence[State]) -> list[int]:
         """Return the tasks whose row has one of these states."""

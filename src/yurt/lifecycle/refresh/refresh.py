@@ -20,7 +20,7 @@ from yurt.model.poll import RunFiles
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Run, RunRef, Status
 from yurt.model.stage import with_lost_outputs
-from yurt.model.state import NEVER, Observation, mark_of, next_status
+from yurt.model.state import NEVER, Observation, confirmed_at, mark_of, next_status
 from yurt.model.tally import BAD
 from yurt.sites import connect
 from yurt.store import Store, calls
@@ -232,16 +232,21 @@ def _note_settled(
     for ref in refs:
         if not ref.open:
             continue
-        observations, settled = found.get(ref.id, {}), ref.id not in moved
-        if settled and observations:
-            known = store.tasks(ref.id)
-            settled = all(_is_settled(known.get(number), each) for number, each in observations.items())
-        if settled != bool(ref.mark):
-            store.mark_sweep(ref.id, settled=settled)
+        until = None if ref.id in moved else _settled_until(store.tasks(ref.id), found.get(ref.id, {}))
+        if (until is not None) != bool(ref.mark):
+            store.mark_sweep(ref.id, until)
 
 
-def _is_settled(status: Status | None, seen: Observation) -> bool:
-    return status is not None and status.confirmed and seen.live is not None and not seen.unlaunched
+def _settled_until(known: Mapping[int, Status], seen: Mapping[int, Observation]) -> float | None:
+    """Return until when the same observations of tasks change nothing; 0: for ever; None if they may at any time."""
+    until = 0.0
+    for number, observation in seen.items():
+        status = known.get(number)
+        if status is None or observation.live is None or observation.unlaunched:
+            return None
+        if not status.confirmed:
+            until = min(until or confirmed_at(status), confirmed_at(status))
+    return until
 
 
 def _next_task_statuses(
