@@ -54,7 +54,9 @@ def queue(bench: Bench, more: dict[str, str], runs: Sequence[Run]) -> None:
 
 def cancel(bench: Bench) -> None:
     """Cancel all jobs and wait until the queue has none; those that have ended stay listed for minutes."""
-    bench.call([*bench.ssh, "alice@alpha", "while [ -n \"$(squeue -h -u alice)\" ]; do scancel -u alice; sleep 0.2; done"])
+    bench.call(
+        [*bench.ssh, "alice@alpha", 'while [ -n "$(squeue -h -u alice)" ]; do scancel -u alice; sleep 0.2; done']
+    )
 
 
 def share(bench: Bench, verb: Sequence[str], question: Sequence[str], more: dict[str, str], label: str) -> Figure:

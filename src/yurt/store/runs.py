@@ -392,7 +392,7 @@ class Store(
         )
         rows = self._db.execute(query, (context,)).fetchall()
         now = time.time()
-        marked = [RunRef(*row[:3], valid_mark(row[3], now)) for row in rows]
+        marked = [RunRef(run, folder, created, valid_mark(mark, now)) for run, folder, created, mark in rows]
         found = [self._with_tasks(ref) if ref.id[0] == ids.SWEEP else ref for ref in marked]
         known = {ref.id for ref in found}
         for run in also:

@@ -12,8 +12,8 @@ from yurt.model.run import FINAL
 from yurt.store import Entry, Mirrored, Store
 
 if TYPE_CHECKING:
-    from yurt.why.failed import Cause
     from yurt.model.pending import Pending
+    from yurt.why.failed import Cause
     from yurt.why.rules import Rule
 
 

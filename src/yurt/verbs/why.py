@@ -13,6 +13,7 @@ from yurt.lifecycle.refresh import archive, causes
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import name_warnings, which
 from yurt.model.live import NodeTrouble
+from yurt.model.pending import Awaited, Pending
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.race import RaceCandidate
 from yurt.model.run import Status
@@ -24,7 +25,6 @@ from yurt.store import Entry, Store
 from yurt.verbs.awaited import awaited
 from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
-from yurt.model.pending import Awaited, Pending
 from yurt.why import pending as waits
 from yurt.why.failed import Cause
 from yurt.why.rules import Rule

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-import msgspec
-
 from yurt.model import hostlist
 from yurt.model.live import Live, LiveJob, LivePartition, NodeTrouble, Reservation
 from yurt.model.pending import Awaited, Pending
-from yurt.model.run import FINAL, Run, State, Status
+from yurt.model.run import FINAL, Run, Status
 from yurt.model.waiting import WaitingJob
 from yurt.why import amounts, before_queue
 

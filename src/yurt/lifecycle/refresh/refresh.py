@@ -94,12 +94,12 @@ def refresh_contexts(
     known_at: dict[str, float | None] = {}
     saved: set[str] = set()
     files: list[RunFiles | None] = [None]
-    prepare = _preparer(verb, running) if len(names) == 1 else lambda _context, _refs: None
+    verb = verb if len(names) == 1 else ""
 
     def one(index: Store, name: str) -> None:
         try:
             moved, files[0] = _refresh(
-                index, name, also, observed, saved, prepare, steps=steps, keep=keep, watch=watch, running=running
+                index, name, also, observed, saved, verb=verb, steps=steps, keep=keep, watch=watch, running=running
             )
             advanced[name] = _upload(index, name, moved, uploads, watch) if moved.large else moved
         except YurtError as error:
@@ -121,15 +121,6 @@ def refresh_contexts(
     notify.fire(store)
     notes += track.begin(store)
     return Refreshed(failed, advanced, observed, known_at, notes, files[0])
-
-
-def _preparer(verb: str, running: str) -> Callable[[str, Sequence[RunRef]], None]:
-    """Return what lets the next process send the query of a context early."""
-
-    def prepare(context: str, refs: Sequence[RunRef]) -> None:
-        queue_prefetch.prepare(verb, early.queue_basis(context, refs, running))
-
-    return prepare
 
 
 def _record_causes(store: Store, saved: Collection[str]) -> None:
@@ -175,8 +166,8 @@ def _refresh(
     also: Sequence[str],
     observed: dict[str, Observation],
     saved: set[str],
-    prepare: Callable[[str, Sequence[RunRef]], None],
     *,
+    verb: str,
     steps: Sequence[Step],
     keep: bool,
     watch: Watch,
@@ -195,7 +186,8 @@ def _refresh(
             saved |= archive.catch_up(store, context, backend.files, watch=watch)
         return moved, None
     now, refreshed = time.time(), store.refreshed_at(context)
-    prepare(context, refs)
+    if verb:
+        queue_prefetch.prepare(verb, early.queue_basis(context, refs, running))
     answer = backend.runs.observe(refs, store.answer(context), running)
     seen = answer.runs
     observed.update(seen)
