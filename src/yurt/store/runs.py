@@ -380,6 +380,10 @@ class Store(
         """Return the labels of the projects that have one of these labels or names."""
         return [label for label in self._labels() if label in names or layout.project_name(label) in names]
 
+    def has_runs(self, context: str) -> bool:
+        """Return whether the index has a run of a context."""
+        return self._db.execute("SELECT 1 FROM runs WHERE context = ? LIMIT 1", (context,)).fetchone() is not None
+
     def contexts_of_unfinished(self) -> list[str]:
         query = f"SELECT DISTINCT context FROM runs WHERE NOT final AND id NOT IN ({RACES})"
         return [row[0] for row in self._db.execute(query)]
