@@ -29,6 +29,7 @@ from yurt.store.drafts import Drafts
 from yurt.store.estimates import Estimates
 from yurt.store.made import Made
 from yurt.store.notices import Notices
+from yurt.store.one_set import OneSet, one_set
 from yurt.store.races import HIDDEN, RACES, Races, placed
 from yurt.store.refreshes import Refreshes
 from yurt.store.schema import LATER, RENAME_FIELDS, SCHEMA, VERSION
@@ -87,6 +88,7 @@ class Store(
     def __init__(self, file: str) -> None:
         self.file = file
         self._sets: tuple[str, SetsOfTasks] | None = None
+        self._first_of = ""
         try:
             _check_not_emptied(file)
             _make_private(file)
@@ -234,13 +236,21 @@ class Store(
         whole = self.get(sweep)
         if whole is None or number >= whole.run.tasks:
             return None
-        plan = self._sets_of_tasks(sweep)
+        plan = self._one_set(sweep, number, whole.run.tasks) or self._sets_of_tasks(sweep)
         if plan is None:
             return None
         run = task_of(whole.run, plan, number)
         if whole.run.race == sweep:
             run = placed(run, self.item_places(sweep).get(number))
         return Entry(run, self.task_status(sweep, number, whole.status))
+
+    def _one_set(self, sweep: str, number: int, count: int) -> OneSet | None:
+        """Return the set of the first task that is read of a sweep; None for others: `_sets_of_tasks` has them all."""
+        if self._first_of == sweep:
+            return None
+        self._first_of = sweep
+        row = self._db.execute("SELECT plan FROM plans WHERE id = ?", (sweep,)).fetchone()
+        return None if row is None else one_set(row[0], number, count)
 
     def _sets_of_tasks(self, sweep: str) -> SetsOfTasks | None:
         """Return the sets of a sweep, kept for the next task; None if it is not in the index."""

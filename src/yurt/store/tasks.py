@@ -15,6 +15,7 @@ from yurt.model.digest import digest
 from yurt.model.run import FINAL, Placement, Run, RunRef, State, Status
 from yurt.model.state import ATTEMPTS, BUILDING, expiring
 from yurt.model.tally import main_reason
+from yurt.store.one_set import OneSet
 from yurt.store.races import HIDDEN, RACES
 
 OPEN = tuple(state for state in State.__args__ if state not in FINAL)  # type: ignore[attr-defined]
@@ -301,9 +302,10 @@ class SetsOfTasks(msgspec.Struct, frozen=True):
     calls: bool = False
 
 
-def task_of(run: Run, plan: SetsOfTasks, number: int) -> Run:
+def task_of(run: Run, plan: SetsOfTasks | OneSet, number: int) -> Run:
     """Return one task of a sweep as a run, with the command that it runs."""
-    command, own = run.command, msgspec.json.decode(plan.sets[number], type=dict[str, Any])
+    text = plan.own if isinstance(plan, OneSet) else plan.sets[number]
+    command, own = run.command, msgspec.json.decode(text, type=dict[str, Any])
     if not plan.calls:
         command = params.task_command(command, number, own, passed=plan.arguments)
     return msgspec.structs.replace(
