@@ -13,8 +13,8 @@ from tests.store.test_runs import run
 from yurt import queue_prefetch
 from yurt.lifecycle.refresh import early
 from yurt.model.digest import checksum
+from yurt.model.poll import expiring
 from yurt.model.run import Status
-from yurt.model.state import expiring
 from yurt.store import Store
 
 ROW = b"= queue\n7|RUNNING|None|2026-01-01T00:00:00|n1|yurt-x\n"

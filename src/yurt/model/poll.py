@@ -42,3 +42,20 @@ def split_files(answer: bytes, *, asked: bool) -> tuple[RunFiles | None, bytes]:
     lines = answer[:at].split(b"\n")
     metrics, usage = (b"".join(line[1:] + b"\n" for line in lines if line[:1] == mark) for mark in (b"|", b"~"))
     return RunFiles(metrics, usage), answer[at:]
+
+
+EXPIRES = "<"
+"""The first character of a mark that expires; no row of a queue begins with it."""
+
+
+def expiring(mark: str, at: float) -> str:
+    """Return a mark that is valid until a time."""
+    return f"{EXPIRES}{at:.3f}|{mark}"
+
+
+def valid_mark(mark: str, now: float) -> str:
+    """Return a mark as it was made; empty if it has expired."""
+    if not mark.startswith(EXPIRES):
+        return mark
+    at, _, made = mark[1:].partition("|")
+    return made if now < float(at) else ""

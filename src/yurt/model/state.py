@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from yurt.clocks import clocks
+from yurt.model.poll import expiring
 from yurt.model.run import RestartPolicy, State, Status
 from yurt.model.usage import Usage
 
@@ -454,20 +455,3 @@ def mark_of(after: Status, seen: Observation) -> str:
 def confirmed_at(status: Status) -> float:
     """Return when a run that the queue lists is confirmed at the latest."""
     return (status.submitted or 0) + clocks().young
-
-
-EXPIRES = "<"
-"""The first character of a mark that expires; no row of a queue begins with it."""
-
-
-def expiring(mark: str, at: float) -> str:
-    """Return a mark that is valid until a time."""
-    return f"{EXPIRES}{at:.3f}|{mark}"
-
-
-def valid_mark(mark: str, now: float) -> str:
-    """Return a mark as it was made; empty if it has expired."""
-    if not mark.startswith(EXPIRES):
-        return mark
-    at, _, made = mark[1:].partition("|")
-    return made if now < float(at) else ""

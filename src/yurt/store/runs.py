@@ -18,8 +18,8 @@ import msgspec
 
 from yurt.errors import here_is_full
 from yurt.model import ids, layout
+from yurt.model.poll import valid_mark
 from yurt.model.run import FINAL, Plan, Run, RunRef, Status
-from yurt.model.state import valid_mark
 from yurt.model.tasks import numbers
 from yurt.store.archive import Mirror
 from yurt.store.bad_nodes import BadNodes
@@ -88,7 +88,7 @@ class Store(
     def __init__(self, file: str) -> None:
         self.file = file
         self._sets: tuple[str, SetsOfTasks] | None = None
-        self._first_of = ""
+        self._first: tuple[str, int, OneSet | None] | None = None
         try:
             _check_not_emptied(file)
             _make_private(file)
@@ -246,11 +246,10 @@ class Store(
 
     def _one_set(self, sweep: str, number: int, count: int) -> OneSet | None:
         """Return the set of the first task that is read of a sweep; None for others: `_sets_of_tasks` has them all."""
-        if self._first_of == sweep:
-            return None
-        self._first_of = sweep
-        row = self._db.execute("SELECT plan FROM plans WHERE id = ?", (sweep,)).fetchone()
-        return None if row is None else one_set(row[0], number, count)
+        if self._first is None or self._first[0] != sweep:
+            row = self._db.execute("SELECT plan FROM plans WHERE id = ?", (sweep,)).fetchone()
+            self._first = sweep, number, None if row is None else one_set(row[0], number, count)
+        return self._first[2] if self._first[1] == number else None
 
     def _sets_of_tasks(self, sweep: str) -> SetsOfTasks | None:
         """Return the sets of a sweep, kept for the next task; None if it is not in the index."""

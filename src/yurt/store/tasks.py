@@ -12,8 +12,9 @@ import msgspec
 
 from yurt.model import ids, layout, params, tasks
 from yurt.model.digest import digest
+from yurt.model.poll import expiring
 from yurt.model.run import FINAL, Placement, Run, RunRef, State, Status
-from yurt.model.state import ATTEMPTS, BUILDING, expiring
+from yurt.model.state import ATTEMPTS, BUILDING
 from yurt.model.tally import main_reason
 from yurt.store.one_set import OneSet
 from yurt.store.races import HIDDEN, RACES
