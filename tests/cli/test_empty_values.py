@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.laptop import User
+from tests.user import User
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from yurt.store.one_set import one_set
 
-VALUES = st.one_of(
+VALUES: st.SearchStrategy[Any] = st.one_of(
     st.integers(),
     st.booleans(),
     st.none(),
