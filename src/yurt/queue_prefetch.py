@@ -1,8 +1,12 @@
-"""Sends the last status query of a site again while Python still imports the rest of yurt.
+"""Sends the last query of a verb to a site again while Python still imports the rest of yurt.
 
-Each query is saved; the next `yurt ps` sends it before anything else is imported, if the connection is open. If yurt
-then makes the same query, its answer is already on the way. Otherwise the early answer is discarded, which is safe
-because queries are read-only. Imports only modules that Python has loaded anyway.
+Each query is saved; the next `yurt ps`, or the same `yurt show` or `yurt logs`, sends it before anything else is
+imported, if the connection is open. If yurt then makes the same query, its answer is already on the way. Otherwise the
+early answer is discarded, which is safe because queries are read-only. Imports only modules that Python has loaded
+anyway.
+
+A query is saved with its basis, which identifies everything that it was made from. Who knows the basis can use the
+answer without making the query, and without importing what makes it.
 """
 
 from __future__ import annotations
@@ -27,8 +31,17 @@ _HELLO = b"\0\0\0\x08\0\0\0\x01\0\0\0\x04"
 _OPENED = b"\x80\0\0\x06"
 """The type of the packet after it, behind its length, if the master opened the session."""
 
+VERBS = ("ps", "show", "logs")
+"""The verbs whose queries are sent early. A query of `ps` does not depend on its arguments; those of the others do."""
+
 _pending: list[_Query] = []
-"""The query sent early, until its answer is read."""
+"""The query sent early, until its answer is used."""
+
+_arguments: list[str] = []
+"""The command line of this process."""
+
+_prepared: list[tuple[str, bytes]] = []
+"""The verb and the basis of the next query."""
 
 
 class _Query:
@@ -38,9 +51,19 @@ class _Query:
     """
 
     def __init__(
-        self, key: bytes, frame: tuple[bytes, bytes], path: str, *, request: bytes, argv: list[str], query: bytes
+        self,
+        key: bytes,
+        basis: bytes,
+        frame: tuple[bytes, bytes],
+        path: str,
+        *,
+        request: bytes,
+        argv: list[str],
+        query: bytes,
     ) -> None:
-        self.key, self.frame = key, frame
+        self.key, self.basis, self.frame = key, basis, frame
+        self.received: bytes | None = None
+        self.failed = self.timed_out = False
         self.pid, self._said = 0, b""
         self.control: socket | None = None
         stdin, feed = os.pipe()
@@ -105,19 +128,48 @@ class _Query:
 
 
 def begin(arguments: Sequence[str]) -> None:
-    """Send the saved query if this command line is a `yurt ps` that will need its answer."""
-    if "ps" not in arguments[:4] or any(each in ("--cached", "--help", "-h", "--watch") for each in arguments):
+    """Send the saved query if this command line will need its answer."""
+    _arguments[:] = arguments
+    verb = next((each for each in arguments[:4] if each in VERBS), "")
+    if not verb or any(each in ("--cached", "--help", "-h", "--watch") for each in arguments):
         return
     try:
-        with open(_file(), "rb") as file:
-            key, path, frame, (request, variables), argv, query = marshal.load(file)
+        with open(_file(verb), "rb") as file:
+            words, key, basis, path, frame, (request, variables), argv, query = marshal.load(file)
+        if verb != "ps" and words != _arguments:
+            return
         if os.path.exists(path) and not os.path.exists(f"{path}.silent"):
             same = is_binary("ssh", os.environ.get("PATH", "")) and all(
                 os.environ.get(name) == value for name, value in variables
             )
-            _pending.append(_Query(key, frame, path, request=request if same else b"", argv=argv, query=query))
+            request = request if same else b""
+            _pending.append(_Query(key, basis, frame, path, request=request, argv=argv, query=query))
     except (OSError, ValueError, EOFError, TypeError):
         return
+
+
+def prepare(verb: str, basis: bytes) -> None:
+    """Say which verb the next query of this process is for, and what it is made from."""
+    _prepared[:] = [(verb, basis)]
+
+
+def is_sent() -> bool:
+    """Whether a query was sent early."""
+    return bool(_pending)
+
+
+def early_output(basis: bytes, slow: float, silent: float, on_slow: Callable[[], None]) -> bytes | None:
+    """Return the output of a query with this basis; None if none was sent, or it failed. `answer` still returns it."""
+    early = next((each for each in _pending if each.basis == basis), None)
+    if early is None or not basis:
+        return None
+    try:
+        _receive(early, slow, silent, on_slow)
+    except TimeoutError:
+        return None
+    _noise, begun, rest = (early.received or b"").partition(early.frame[0])
+    output, ended, code = rest.rpartition(early.frame[1])
+    return output if begun and ended and code.split(b"\n", 1)[0].strip() == b"0" else None
 
 
 def answer(
@@ -130,21 +182,35 @@ def answer(
     early = next((each for each in _pending if each.key == key), None)
     if early is None:
         return None
-    _pending.remove(early)
-    parts, failed = [], True
+    try:
+        _receive(early, slow, silent, on_slow)
+    finally:
+        _pending.remove(early)
+    return None if early.failed or early.received is None else (early.frame, early.received)
+
+
+def _receive(early: _Query, slow: float, silent: float, on_slow: Callable[[], None]) -> None:
+    """Read the answer, unless it was read before. TimeoutError, also again."""
+    if early.timed_out:
+        raise TimeoutError
+    if early.received is not None or early.failed:
+        return
+    parts, complete = [], False
     try:
         while part := _read(early, slow, silent, on_slow):
             parts.append(part)
             if early.control is not None and part.endswith(b"\n") and early.frame[1] in part[-200:]:
                 break  # the answer is complete; the end of the session takes a little longer
-        failed = False
+        complete = True
     except TimeoutError:
+        early.timed_out = True
         raise
     except OSError:  # the master did not open the session
-        return None
+        return
     finally:
-        succeeded = early.end(kill=failed)
-    return (early.frame, b"".join(parts)) if succeeded else None
+        succeeded = early.end(kill=not complete)
+        early.failed = not succeeded or not complete
+        early.received = b"".join(parts) if not early.failed else None
 
 
 def _read(early: _Query, slow: float, silent: float, on_slow: Callable[[], None]) -> bytes:
@@ -189,33 +255,45 @@ Request = tuple[bytes, list[tuple[str, str]]]
 """What asks a master for a session, and the variables of the environment in it; without bytes, ssh is started."""
 
 
+def is_saved(key: bytes) -> bool:
+    """Whether the query that was sent early is this one, and was made from the same."""
+    return any(each.key == key and each.basis == _target()[1] for each in _pending)
+
+
+def _target() -> tuple[str, bytes]:
+    """Return the verb and the basis of the query of this process."""
+    return _prepared[0] if _prepared else ("ps", b"")
+
+
 def save(
     key: bytes, frame: tuple[bytes, bytes], path: str, *, request: Request, argv: Sequence[str], query: bytes
 ) -> None:
     """Save a query for the next yurt process."""
-    file = _file()
+    verb, basis = _target()
+    file = _file(verb)
     if len(query) >= PIPE or not os.path.isdir(os.path.dirname(file)):
         return
     temporary = f"{file}.{os.getpid()}"
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as stream:
-            marshal.dump((key, path, frame, request, list(argv), query), stream)
+            marshal.dump((_arguments, key, basis, path, frame, request, list(argv), query), stream)
         os.replace(temporary, file)
     except OSError:
         return
 
 
 def forget() -> None:
-    """Delete the saved query: the next one will differ, or there will be none."""
-    try:
-        os.unlink(_file())
-    except OSError:
-        return
+    """Delete the saved queries about states: the next ones will differ, or there will be none."""
+    for verb in ("ps", "show"):
+        try:
+            os.unlink(_file(verb))
+        except OSError:
+            continue
 
 
-def _file() -> str:
-    return data_file(f"ahead-{sys.version_info.minor}")
+def _file(verb: str) -> str:
+    return data_file(f"ahead-{sys.version_info.minor}" + ("" if verb == "ps" else f"-{verb}"))
 
 
 def data_file(name: str) -> str:

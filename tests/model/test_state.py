@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yurt.clocks import clocks
+from yurt.model.poll import valid_mark
 from yurt.model.run import FINAL, RestartPolicy, State, Status
 from yurt.model.state import (
     ATTEMPTS,
@@ -366,7 +367,10 @@ def test_the_mark_for_the_next_query() -> None:
     """An unchanged row in the queue may be skipped only if time alone does not change the status."""
     seen = Observation(live="running", mark="7|RUNNING")
     young, confirmed = after(0, seen), after(CLOCKS.young, seen, seen)
-    assert (mark_of(young, seen), mark_of(confirmed, seen)) == ("", "7|RUNNING")
+    assert mark_of(confirmed, seen) == valid_mark("7|RUNNING", 1e12) == "7|RUNNING"
+    until = (young.submitted or 0) + CLOCKS.young
+    assert valid_mark(mark_of(young, seen), until - 1) == "7|RUNNING"
+    assert valid_mark(mark_of(young, seen), until) == ""
     assert mark_of(confirmed, Observation(mark="7|COMPLETED", record="completed")) == ""
 
 

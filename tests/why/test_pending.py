@@ -13,10 +13,11 @@ from yurt.backends.slurm import limits, states, waiting
 from yurt.cli.root import root
 from yurt.model.hostlist import contains
 from yurt.model.live import Live, LiveGpus, LiveJob, LiveNodes, LivePartition, NodeTrouble, Queue, Reservation
+from yurt.model.pending import Awaited
 from yurt.model.run import Status
 from yurt.model.waiting import SiteLimit, WaitingJob
 from yurt.why import amounts
-from yurt.why.pending import Awaited, advice, pending
+from yurt.why.pending import advice, pending
 
 HERE = Path(__file__).parent
 DRAINED = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"

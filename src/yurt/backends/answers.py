@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from yurt.model.poll import RunFiles
 from yurt.model.state import Observation
 from yurt.model.storage import TierUse
 
@@ -92,6 +93,8 @@ class Observed(msgspec.Struct, frozen=True):
     answer: bytes = b""
     held: dict[str, str] = {}
     """Sweeps of which all pending tasks are held, and why."""
+    files: RunFiles | None = None
+    """What was read in the folder of a running run; None if that was not requested, or is not possible."""
 
 
 class Want(msgspec.Struct, frozen=True):

@@ -77,10 +77,11 @@ class Runs(Protocol):
         `room`: a storage tier whose free space the result contains, as it was just before the submission.
         """
 
-    def observe(self, runs: Sequence[RunRef], since: bytes = b"") -> Observed:
+    def observe(self, runs: Sequence[RunRef], since: bytes = b"", running: str = "") -> Observed:
         """Observe runs in one request. Runs without a change may be omitted from the result.
 
-        `since` is the checksum of the previous observation. UnreachableError: the site could not be queried.
+        `since` is the checksum of the previous observation. `running`: the folder of a run whose last metrics and
+        usage may be read in the same request. UnreachableError: the site could not be queried.
         """
 
     def cancel(self, run: RunRef) -> str:

@@ -10,7 +10,7 @@ import click
 
 from yurt.cli.call import App, current, enable_gc, invoke, plain
 from yurt.cli.completers import context_names, run_names
-from yurt.cli.declare import CONTEXT_HELP, ONLY_CONTEXT, DeclaredVerb, Parameter, global_options
+from yurt.cli.declare import CONTEXT_HELP, NOT_EMPTY, ONLY_CONTEXT, DeclaredVerb, Parameter, global_options
 from yurt.lean_imports import load_msgspec
 
 __all__ = [
@@ -38,8 +38,14 @@ RUN_HELP = (
 """Added to the help of every command with a parameter RUN; see yurt.lifecycle.select."""
 
 
+def _is_given(ctx: click.Context, parameter: click.Parameter) -> bool:
+    return ctx.get_parameter_source(parameter.name or "") == click.core.ParameterSource.COMMANDLINE
+
+
 def _store(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    def callback(ctx: click.Context, _parameter: click.Parameter, value: Any) -> None:
+    def callback(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value == "" and name in NOT_EMPTY and _is_given(ctx, parameter):
+            raise click.BadParameter("must not be empty", ctx, parameter)
         if value:
             setattr(ctx.find_root().ensure_object(App), name, value)
 
@@ -58,10 +64,14 @@ class _WithExamples(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
         except click.UsageError as error:
             error.ctx = error.ctx or ctx  # click omits it for an option without its value
             raise
+        for each in self.params:
+            if each.name in NOT_EMPTY and ctx.params.get(each.name) == "" and _is_given(ctx, each):
+                raise click.BadParameter("must not be empty", ctx, each)
+        return rest
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_help_text(ctx, formatter)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import local
 from typing import TypeVar
 
@@ -70,11 +70,9 @@ def invoke(now: App, function: Callable[[], _Returned], *, selects_runs: bool) -
     from yurt.model.progress import on_slow
 
     if selects_runs and now.context:
-        from yurt.config import contexts
-        from yurt.errors import NotFoundError
+        from yurt.verbs.known_context import check_context
 
-        with suppress(NotFoundError):  # runs stay in the index when their context is removed
-            contexts.site(now.context)
+        check_context(now.context)
     on_slow(lambda text: _say(now, text))
     try:
         return function()

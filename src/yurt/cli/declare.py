@@ -20,6 +20,10 @@ CONTEXT_HELP = "Use this context instead of the current one."
 ONLY_CONTEXT = "Only runs on this context."
 
 
+NOT_EMPTY = ("context", "name", "time")
+"""Options whose value cannot be empty. An empty value of others, such as --container, overrides a setting."""
+
+
 class Parameter:
     """An option or an argument. `more` are the keywords of click.Option or click.Argument."""
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from yurt.cli import call
-from yurt.cli.declare import DeclaredVerb, Parameter, global_options
+from yurt.cli.declare import NOT_EMPTY, DeclaredVerb, Parameter, global_options
 from yurt.lean_imports import load_msgspec
 
 VERBS = ("ps", "run", "show", "logs", "wait", "fetch", "cancel")
@@ -108,6 +108,8 @@ def _options(
                 raise _UnknownError
             value = words[at]
             at += 1
+        if not value and option.name in NOT_EMPTY:
+            raise _UnknownError
         given.setdefault(option.name, []).append(_read(option, value))
     return {each.name: _value(each, given.get(each.name, [])) for each in known}, others
 

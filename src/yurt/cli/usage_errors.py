@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -23,6 +24,10 @@ def explained(error: Exception, *, as_json: bool) -> Exception | int:
 
 def _usage(error: click.ClickException) -> UserError:
     """Return a click error as one sentence, with a hint that names the help of the command."""
+    if isinstance(error, click.BadParameter) and error.param is not None and error.param.name == "plain":
+        value = os.environ.get("YURT_PLAIN", "")
+        hint = "for words instead of bars and colours: `export YURT_PLAIN=1`; otherwise: `unset YURT_PLAIN`"
+        return UserError(f"the variable YURT_PLAIN must be 1 or 0, but is '{value}'", code="usage", hint=hint)
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "yurt"
     return UserError(_sentence(error), code="usage", hint=f"see `{command} --help`")
 
@@ -33,6 +38,8 @@ def _sentence(error: click.ClickException) -> str:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # its message is the help page
         return "missing command"
     text = " ".join(error.message.split()).rstrip(".")
+    if text.lower() == "got unexpected extra argument ()":
+        return "unexpected argument ''"
     if isinstance(error, click.MissingParameter):
         text = " ".join(error.format_message().split()).rstrip(".").replace(". Choose from: ", "; choose from ")
     elif isinstance(error, click.BadParameter) and error.param is not None:

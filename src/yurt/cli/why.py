@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from yurt.model.live import NodeTrouble, Reservation
+    from yurt.model.pending import Awaited, Pending
     from yurt.verbs.why import Explanation
     from yurt.why.failed import Cause
-    from yurt.why.pending import Awaited, Pending
 
 SHOWN = 8
 """Numbers of tasks that are printed for each cause."""

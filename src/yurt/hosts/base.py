@@ -210,6 +210,7 @@ class Host(ABC):
         if not socket:
             return None
         key = "\0".join([socket, script, first, *arguments, ""]).encode(errors="surrogateescape") + stdin
+        is_saved, answer = queue_prefetch.is_saved(key), None
         try:
             found = queue_prefetch.answer(key, clocks().slow, self.silence() or TIMEOUT, self.report_slow)
         except TimeoutError:
@@ -219,7 +220,9 @@ class Host(ABC):
             framed = wire.unpack(wire.Parcel("", b"", begin, end), out)
             if framed is not None and framed.code == 0:
                 self.note_response()
-                return Answer(0, framed.out, b"")
+                answer = Answer(0, framed.out, b"")
+                if is_saved:
+                    return answer
         parcel = self._parcel(script, arguments, first, fixed)
         queue_prefetch.save(
             key,
@@ -229,7 +232,7 @@ class Host(ABC):
             argv=self.argv(parcel.command),
             query=parcel.stdin + stdin,
         )
-        return None
+        return answer
 
     def opened_ahead(self, name: str) -> tuple[Command, str] | None:
         """Return the session that was opened early for a script, and what it prints if the host does not have it."""

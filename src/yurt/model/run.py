@@ -209,7 +209,8 @@ class RunRef(msgspec.Struct, frozen=True):
     folder: str
     created: float
     mark: str = ""
-    """The row of its job in the queue at the last query; empty if it was not conclusive."""
+    """The row of its job in the queue at the last query; empty if it was not conclusive. For a sweep: a checksum of its
+    status if the last query changed nothing about it."""
     open: str = ""
     """For a sweep: the unfinished tasks, as ranges."""
     begun: str = ""

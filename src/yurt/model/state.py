@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from yurt.clocks import clocks
+from yurt.model.poll import expiring
 from yurt.model.run import RestartPolicy, State, Status
 from yurt.model.usage import Usage
 
@@ -445,5 +446,12 @@ def _final(after: Status, state: State, reason: str, ended: float) -> Status:
 
 
 def mark_of(after: Status, seen: Observation) -> str:
-    """Return the mark for the next query; empty if the status may still change with time alone."""
-    return seen.mark if seen.live is not None and after.confirmed else ""
+    """Return the mark for the next query; it expires when the status may change with time alone."""
+    if seen.live is None or not seen.mark:
+        return ""
+    return seen.mark if after.confirmed else expiring(seen.mark, confirmed_at(after))
+
+
+def confirmed_at(status: Status) -> float:
+    """Return when a run that the queue lists is confirmed at the latest."""
+    return (status.submitted or 0) + clocks().young

@@ -5,18 +5,12 @@ The format is in backends/job/sampler.sh. Lines that a full disk or a killed job
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from yurt.model.usage import Usage
-
-NUMBERS = r"(\d+) (\d+\.\d) (\d+\.\d\d) (\d+\.\d\d) (\d+) (\d+) (\d+|-) (\d+|-)"
-SAMPLE = re.compile(NUMBERS.encode())
-HEAD = re.compile(rb"= (\d+) (\d+) (\d+|-) (\d+|-)")
-
 
 SHORT = 1.0
 """Seconds in which many programs have not allocated their memory yet."""
@@ -59,14 +53,35 @@ def samples(text: bytes) -> list[Sample]:
     """Return the samples in a file, in order."""
     found = []
     for line in text.split(b"\n")[:-1]:
-        match = SAMPLE.fullmatch(line)
-        if match is None:
+        fields = line.split(b" ")
+        if len(fields) != 8:
             continue
-        start, seconds, cpu, _steps, memory, peak, gpu, gpu_memory = match.groups()
+        start, seconds, cpu, steps, memory, peak, gpu, gpu_memory = fields
+        times = _has_digits(seconds, 1) and _has_digits(cpu, 2) and _has_digits(steps, 2)
+        counts = start.isdigit() and memory.isdigit() and peak.isdigit()
+        if not (times and counts and _is_count(gpu) and _is_count(gpu_memory)):
+            continue
         found.append(
             Sample(int(start), float(seconds), float(cpu), int(memory), int(peak), _number(gpu), _number(gpu_memory))
         )
     return found
+
+
+def _has_digits(text: bytes, digits: int) -> bool:
+    """Whether a number is complete: it has so many digits after the point."""
+    whole, _point, rest = text.partition(b".")
+    return whole.isdigit() and rest.isdigit() and len(rest) == digits
+
+
+def _is_count(text: bytes) -> bool:
+    return text == b"-" or text.isdigit()
+
+
+def _is_head(fields: Sequence[bytes]) -> bool:
+    """Whether these are the fields of the line before the samples of a start."""
+    if len(fields) != 5 or fields[0] != b"=" or not (fields[1].isdigit() and fields[2].isdigit()):
+        return False
+    return _is_count(fields[3]) and _is_count(fields[4])
 
 
 def usage(text: bytes, *, ended: bool = False) -> Usage | None:
@@ -78,8 +93,8 @@ def usage(text: bytes, *, ended: bool = False) -> Usage | None:
     if not found:
         return None
     last = {each.start: each for each in found}
-    heads = [match for line in text.split(b"\n") if (match := HEAD.fullmatch(line))]
-    nodes, cpus, limit = (_number(each) for each in heads[-1].groups()[1:]) if heads else (None, None, None)
+    heads = [fields for line in text.split(b"\n") if _is_head(fields := line.split(b" "))]
+    nodes, cpus, limit = (_number(each) for each in heads[-1][2:]) if heads else (None, None, None)
     gpu = [(each.gpu, span) for each, span in zip(found, spans(found), strict=True) if each.gpu is not None]
     time = sum(span for _percent, span in gpu)
     return Usage(

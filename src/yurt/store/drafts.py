@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 import msgspec
 
 from yurt.model.run import Plan
+from yurt.store.one_set import OneSet
 from yurt.store.tasks import SetsOfTasks
 
 
@@ -16,6 +17,7 @@ class Drafts:
 
     _db: sqlite3.Connection
     _sets: tuple[str, SetsOfTasks] | None
+    _first: tuple[str, int, OneSet | None] | None
 
     def _transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
         raise NotImplementedError
@@ -37,4 +39,4 @@ class Drafts:
             self._db.execute("UPDATE plans SET plan = ? WHERE id = ?", (msgspec.json.encode(plan), run.id))
             self._db.execute("UPDATE records SET run = ? WHERE id = ?", (msgspec.json.encode(run), run.id))
             self._db.execute("UPDATE runs SET folder = ? WHERE id = ?", (run.folder, run.id))
-        self._sets = None
+        self._sets = self._first = None

@@ -18,6 +18,7 @@ import msgspec
 
 from yurt.errors import here_is_full
 from yurt.model import ids, layout
+from yurt.model.poll import valid_mark
 from yurt.model.run import FINAL, Plan, Run, RunRef, Status
 from yurt.model.tasks import numbers
 from yurt.store.archive import Mirror
@@ -28,6 +29,7 @@ from yurt.store.drafts import Drafts
 from yurt.store.estimates import Estimates
 from yurt.store.made import Made
 from yurt.store.notices import Notices
+from yurt.store.one_set import OneSet, one_set
 from yurt.store.races import HIDDEN, RACES, Races, placed
 from yurt.store.refreshes import Refreshes
 from yurt.store.schema import LATER, RENAME_FIELDS, SCHEMA, VERSION
@@ -86,6 +88,7 @@ class Store(
     def __init__(self, file: str) -> None:
         self.file = file
         self._sets: tuple[str, SetsOfTasks] | None = None
+        self._first: tuple[str, int, OneSet | None] | None = None
         try:
             _check_not_emptied(file)
             _make_private(file)
@@ -233,13 +236,20 @@ class Store(
         whole = self.get(sweep)
         if whole is None or number >= whole.run.tasks:
             return None
-        plan = self._sets_of_tasks(sweep)
+        plan = self._one_set(sweep, number, whole.run.tasks) or self._sets_of_tasks(sweep)
         if plan is None:
             return None
         run = task_of(whole.run, plan, number)
         if whole.run.race == sweep:
             run = placed(run, self.item_places(sweep).get(number))
         return Entry(run, self.task_status(sweep, number, whole.status))
+
+    def _one_set(self, sweep: str, number: int, count: int) -> OneSet | None:
+        """Return the set of the first task that is read of a sweep; None for others: `_sets_of_tasks` has them all."""
+        if self._first is None or self._first[0] != sweep:
+            row = self._db.execute("SELECT plan FROM plans WHERE id = ?", (sweep,)).fetchone()
+            self._first = sweep, number, None if row is None else one_set(row[0], number, count)
+        return self._first[2] if self._first[1] == number else None
 
     def _sets_of_tasks(self, sweep: str) -> SetsOfTasks | None:
         """Return the sets of a sweep, kept for the next task; None if it is not in the index."""
@@ -379,6 +389,10 @@ class Store(
         """Return the labels of the projects that have one of these labels or names."""
         return [label for label in self._labels() if label in names or layout.project_name(label) in names]
 
+    def has_runs(self, context: str) -> bool:
+        """Return whether the index has a run of a context."""
+        return self._db.execute("SELECT 1 FROM runs WHERE context = ? LIMIT 1", (context,)).fetchone() is not None
+
     def contexts_of_unfinished(self) -> list[str]:
         query = f"SELECT DISTINCT context FROM runs WHERE NOT final AND id NOT IN ({RACES})"
         return [row[0] for row in self._db.execute(query)]
@@ -390,7 +404,9 @@ class Store(
             f" AND state NOT IN {UNSUBMITTED} AND id NOT IN ({RACES})"
         )
         rows = self._db.execute(query, (context,)).fetchall()
-        found = [self._with_tasks(RunRef(*row)) if row[0][0] == ids.SWEEP else RunRef(*row) for row in rows]
+        now = time.time()
+        marked = [RunRef(run, folder, created, valid_mark(mark, now)) for run, folder, created, mark in rows]
+        found = [self._with_tasks(ref) if ref.id[0] == ids.SWEEP else ref for ref in marked]
         known = {ref.id for ref in found}
         for run in also:
             row = self._db.execute(

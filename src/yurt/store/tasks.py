@@ -11,9 +11,12 @@ from typing import Any
 import msgspec
 
 from yurt.model import ids, layout, params, tasks
+from yurt.model.digest import digest
+from yurt.model.poll import expiring
 from yurt.model.run import FINAL, Placement, Run, RunRef, State, Status
 from yurt.model.state import ATTEMPTS, BUILDING
 from yurt.model.tally import main_reason
+from yurt.store.one_set import OneSet
 from yurt.store.races import HIDDEN, RACES
 
 OPEN = tuple(state for state in State.__args__ if state not in FINAL)  # type: ignore[attr-defined]
@@ -44,6 +47,10 @@ class Entry(msgspec.Struct, frozen=True):
                 job=self.status.job,
             )
         ]
+
+
+def _mark(status: bytes) -> str:
+    return digest(status.decode()).hex()
 
 
 def entry_of(row: tuple[bytes, bytes]) -> Entry:
@@ -88,7 +95,14 @@ class Tasks:
         )
         begun = tasks.ranges(self.tasks_in(ref.id, ACTIVE))
         offsets = ",".join(whole.offsets) or "0"
-        return msgspec.structs.replace(ref, open=open_tasks, begun=begun, offsets=offsets, held=whole.held)
+        mark = ref.mark if ref.mark == _mark(text) else ""
+        return msgspec.structs.replace(ref, open=open_tasks, begun=begun, offsets=offsets, held=whole.held, mark=mark)
+
+    def mark_sweep(self, sweep: str, until: float | None) -> None:
+        """Note until when the last answer of its site changes nothing about a sweep, as long as its status stays."""
+        (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (sweep,)).fetchone()
+        mark = "" if until is None else expiring(_mark(text), until) if until else _mark(text)
+        self._db.execute("UPDATE runs SET mark = ? WHERE id = ?", (mark, sweep))
 
     def tasks_in(self, sweep: str, states: Sequence[State]) -> list[int]:
         """Return the tasks whose row has one of these states."""
@@ -289,9 +303,10 @@ class SetsOfTasks(msgspec.Struct, frozen=True):
     calls: bool = False
 
 
-def task_of(run: Run, plan: SetsOfTasks, number: int) -> Run:
+def task_of(run: Run, plan: SetsOfTasks | OneSet, number: int) -> Run:
     """Return one task of a sweep as a run, with the command that it runs."""
-    command, own = run.command, msgspec.json.decode(plan.sets[number], type=dict[str, Any])
+    text = plan.own if isinstance(plan, OneSet) else plan.sets[number]
+    command, own = run.command, msgspec.json.decode(text, type=dict[str, Any])
     if not plan.calls:
         command = params.task_command(command, number, own, passed=plan.arguments)
     return msgspec.structs.replace(

@@ -163,8 +163,8 @@ class Pods:
             pod.thread.start()
             return Placed(job=job)
 
-    def observe(self, runs: Sequence[RunRef], since: bytes = b"") -> Observed:
-        del since
+    def observe(self, runs: Sequence[RunRef], since: bytes = b"", running: str = "") -> Observed:
+        del since, running
         return Observed({run.id: self._observe(run) for run in runs})
 
     def _observe(self, run: RunRef) -> Observation:

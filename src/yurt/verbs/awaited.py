@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from yurt.model.pending import Awaited
 from yurt.model.run import Run
 from yurt.store import Store
-from yurt.why.pending import Awaited
 
 
 def awaited(store: Store, run: Run) -> list[Awaited]:

@@ -7,10 +7,10 @@ from typing import Protocol
 
 import msgspec
 
+from yurt.config import paths
 from yurt.lifecycle import select
 from yurt.model.files import Stream
 from yurt.model.run import Run
-from yurt.sites import folders
 from yurt.store import Store
 
 MANY, LINES = 20, 10
@@ -56,7 +56,7 @@ def logs(
     lines: int | None = None,
 ) -> None:
     """Pass the output of runs and tasks to `reader`: what they wrote so far; with `follow`, until all have finished."""
-    index = folders.store()
+    index = _store()
     if follow:
         entries, warnings = select.meant(index, names, filters)
         _warn(reader, warnings)
@@ -83,9 +83,13 @@ def logs(
     _warn(reader, copy_many(index, entries, reader.wrote, lines=shown, on_end=reader.ended))
 
 
+def _store() -> Store:
+    return Store(f"{paths.data_folder()}/yurt.db")
+
+
 def follow_started(runs: Sequence[Run], reader: Reader) -> None:
     """Follow the output of runs that were just submitted, until they have finished."""
-    with folders.store() as index:
+    with _store() as index:
         follow_runs(index, runs, reader)
 
 

@@ -101,6 +101,8 @@ def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
 
         queue_prefetch.forget()
         calls.collect(index)
+    elif (seen := _unchanged(index, names)) is not None:
+        warnings = seen
     else:
         from yurt.lifecycle.refresh.refresh import refresh_contexts
         from yurt.model.progress import unwatched
@@ -112,6 +114,16 @@ def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
 
         catch_up_elsewhere(index, names)
     return warnings
+
+
+def _unchanged(index: Store, names: Sequence[str]) -> list[str] | None:
+    """Return the warnings of a refresh that changed nothing; None if a query is needed."""
+    if len(names) != 1 or not queue_prefetch.is_sent():
+        return None
+    from yurt.lifecycle.refresh import early
+
+    found = early.unchanged(index, names[0])
+    return None if found is None else found.notes
 
 
 def rows(

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from yurt.backends.kinds import kind_of
+from yurt.config import paths
 from yurt.errors import YurtError
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.files.metrics import Metric
-from yurt.lifecycle.refresh import archive
-from yurt.lifecycle.refresh.archive import Parts
+from yurt.model.pending import Pending
+from yurt.model.poll import RunFiles
 from yurt.model.progress import Watch, unwatched
 from yurt.model.race import RaceCandidate
 from yurt.model.run import Run
+from yurt.model.run_parts import Parts
 from yurt.model.usage import Usage
 from yurt.model.usage_samples import UsageCurve
 from yurt.model.verdict import Verdict, verdict_of
-from yurt.sites import folders
 from yurt.store import Entry, Store
 from yurt.store.tracked import Tracked
 from yurt.verbs import show_here, show_usage, show_why
@@ -27,7 +29,6 @@ from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
 from yurt.verbs.show_here import Here
 from yurt.why.failed import Cause
-from yurt.why.pending import Pending
 
 if TYPE_CHECKING:
     from yurt.lifecycle.tasks import Plotted, SweepShown
@@ -136,16 +137,16 @@ def show(
     """
     from yurt.lifecycle.select import name_warnings, which
 
-    index = folders.store()
+    index = Store(f"{paths.data_folder()}/yurt.db")
     (entry,) = which(index, [name])
     on_found(entry.run)
     warnings = name_warnings(index, [name])
     named = len(warnings)
     unsettled = not entry.status.final or entry.status.state == "lost"
+    files: RunFiles | None = None
     if not cached and unsettled and not is_fresh(index, entry.run.context):
-        from yurt.lifecycle.refresh.refresh import refresh_contexts
-
-        warnings += refresh_contexts(index, [entry.run.context], also=[entry.run.id]).warnings
+        notes, files = _refresh(index, entry, usage=usage)
+        warnings += notes
         (entry,) = which(index, [entry.run.id])
     if entry.run.home_sync:
         from yurt.homesync import gate
@@ -154,12 +155,27 @@ def show(
     ask = not cached and len(warnings) == named  # do not query a site again that just failed to respond
     if entry.run.tasks:
         return _sweep(index, entry, table, warnings, watch, ask=ask)
-    found = _run(index, entry, warnings, inspect=ask)
+    found = _run(index, entry, warnings, files, inspect=ask)
     if not usage:
         return found
     curve, notes = show_usage.curve(entry, ask=ask)
     data = msgspec.structs.replace(found.data, usage_curve=curve)
     return msgspec.structs.replace(found, data=data, warnings=[*found.warnings, *notes])
+
+
+def _refresh(index: Store, entry: Entry, *, usage: bool) -> tuple[list[str], RunFiles | None]:
+    """Refresh the context of a run. Return warnings, and what a running run has written, if that came with it."""
+    from yurt.lifecycle.refresh import early
+
+    run, reads = entry.run, entry.status.state == "running" and not entry.run.tasks and not usage
+    running = run.folder if reads and not kind_of(run.context_type).here else ""
+    seen = early.unchanged(index, run.context, running) if not entry.status.final else None
+    if seen is not None:
+        return seen.notes, seen.files
+    from yurt.lifecycle.refresh.refresh import refresh_contexts
+
+    done = refresh_contexts(index, [run.context], also=[run.id], verb="show", running=running)
+    return done.warnings, done.files
 
 
 def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch: Watch, *, ask: bool) -> ShownSweep:
@@ -197,14 +213,16 @@ def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch:
     )
 
 
-def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> ShownRun:
-    """Return a run.
+def _run(store: Store, entry: Entry, warnings: list[str], files: RunFiles | None, *, inspect: bool) -> ShownRun:
+    """Return a run. `files`: what it has written, if it is running and that is known.
 
     `inspect`: query its last metrics if it is running, what is left in its folder if it has finished, and packages that
     are not known.
     """
     run = entry.run.id
     if inspect and entry.status.final:
+        from yurt.lifecycle.refresh import archive
+
         try:
             archive.inspect(store, entry, timeout=PATIENCE)
         except YurtError as error:
@@ -213,15 +231,15 @@ def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> S
             warnings = [*warnings, f"cannot query {context}: {message}"]
         entry = store.get(run) or entry
     final = entry.status.final
-    seen_at, parts = archive.known_parts(store, run) if final else (None, None)
+    seen_at, parts = _known_parts(store, run) if final else (None, None)
     kept = store.kept(run) if final else None
     shown = Shown(
         run=entry.run,
         status=verdict_of(entry.status),
         retried_as=store.retries(run),
         on_site=parts,
-        metrics=_metrics(store, entry, ask=inspect),
-        usage=show_usage.usage(entry),
+        metrics=_metrics(store, entry, ask=inspect) if files is None else metrics.of(files.metrics),
+        usage=show_usage.usage(entry, None if files is None else files.usage),
         packages=_packages(store, entry.run, ask=inspect),
         candidates=_candidates(store, entry.run),
         tracked=store.tracked(entry.run.sweep or run),
@@ -232,6 +250,12 @@ def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> S
     )
     here = show_here.here(store, entry, folder_seen_at=seen_at, kept=kept)
     return ShownRun(kind="run-shown", data=shown, warnings=warnings, here=here)
+
+
+def _known_parts(store: Store, run: str) -> tuple[float | None, Parts | None]:
+    """Return when a run's folder was last measured, and the result."""
+    row = store.parts(run)
+    return (None, None) if row is None else (row[0], msgspec.json.decode(row[1], type=Parts))
 
 
 def _site_copy(store: Store, run: str) -> LastingCopy | None:
@@ -281,7 +305,7 @@ def sweep_parameters(name: str = "") -> list[str]:
     """Return the parameters of a sweep, or of the newest sweep, from the index. NotFoundError if there is none."""
     from yurt.lifecycle.select import LAST_SWEEP, which
 
-    index = folders.store()
+    index = Store(f"{paths.data_folder()}/yurt.db")
     (entry,) = which(index, [name or LAST_SWEEP])
     plan = index.plan(entry.run.id)
     return list(dict.fromkeys(key for each in (plan.sets if plan is not None else ()) for key in each))

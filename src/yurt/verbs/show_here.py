@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import msgspec
 
@@ -36,7 +35,7 @@ def here(store: Store, entry: Entry, *, folder_seen_at: float | None = None, kep
         refreshed_at=store.refreshed_at(entry.run.context),
         folder_seen_at=folder_seen_at,
         removed_at=store.gone_at(run),
-        copies=[_path(copy.target) for copy in store.copies(run) if Path(os.fsdecode(copy.target)).is_dir()],
+        copies=[_path(copy.target) for copy in store.copies(run) if os.path.isdir(copy.target)],
         kept=kept,
         tracked=store.tracked(entry.run.sweep or run),
     )

@@ -9,14 +9,17 @@ from yurt.model.usage_samples import UsageCurve
 from yurt.store import Entry
 
 
-def usage(entry: Entry) -> Usage | None:
-    """Return what a run used; of a running one, what came with its last metrics."""
+def usage(entry: Entry, read: bytes | None = None) -> Usage | None:
+    """Return what a run used; of a running one, according to the samples just `read`, or that came with its metrics."""
     if entry.status.final or entry.status.state != "running":
         return entry.status.usage
     from yurt.model.usage_samples import usage as of_samples
-    from yurt.tracking.last import samples
 
-    return of_samples(samples(entry))
+    if read is None:
+        from yurt.tracking.last import samples
+
+        read = samples(entry)
+    return of_samples(read)
 
 
 def curve(entry: Entry, *, ask: bool) -> tuple[UsageCurve | None, list[str]]:

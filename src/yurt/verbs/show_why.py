@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from yurt.errors import YurtError
+from yurt.model.run import FINAL
 from yurt.store import Entry, Mirrored, Store
 
 if TYPE_CHECKING:
+    from yurt.model.pending import Pending
     from yurt.why.failed import Cause
-    from yurt.why.pending import Pending
     from yurt.why.rules import Rule
 
 
@@ -45,6 +46,8 @@ def _rules() -> Sequence[Rule]:
 
 def pending(store: Store, entry: Entry) -> Pending | None:
     """Return what a run waits for, without a query."""
+    if entry.status.state in ("running", *FINAL):  # saves the import
+        return None
     from yurt.why import pending as waits
 
     if entry.status.state not in waits.STATES:

@@ -14,6 +14,7 @@ from yurt.lifecycle.refresh import archive, causes
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import name_warnings, which
 from yurt.model.live import NodeTrouble
+from yurt.model.pending import Awaited, Pending
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.race import RaceCandidate
 from yurt.model.run import Status
@@ -28,7 +29,6 @@ from yurt.verbs.result import Result
 from yurt.why import amounts
 from yurt.why import pending as waits
 from yurt.why.failed import Cause
-from yurt.why.pending import Awaited, Pending
 from yurt.why.rules import Rule
 
 MOST = 500

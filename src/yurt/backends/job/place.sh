@@ -101,7 +101,8 @@ make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, complete or n
     while [ $# -gt 2 ]; do shift; done
     [ "$1" -eq "$total" ] || incomplete # interrupted
   fi
-  job_rest >> "$aside/@JOB@" && printf '%s\n' "$tree" > "$aside/@CODE@" || incomplete
+  job_rest >> "$aside/@JOB@" || incomplete
+  printf '%s\n' "$tree" > "$aside/@CODE@" || incomplete
   link=$project/incoming/.link # whether this disk has hard links; stays for a day or longer
   [ -e "$link" ] || ln "$aside/@CODE@" "$link" 2> /dev/null || [ -e "$link" ] || : > "$aside/@NO_LINKS@"
   mv -T "$aside" "$run" 2> /dev/null || {

@@ -118,8 +118,8 @@ class LocalBackend(ShellBackend):
         del facts, folder
         return check.faults(resources)
 
-    def observe(self, runs: Sequence[RunRef], since: bytes = b"") -> Observed:
-        del since
+    def observe(self, runs: Sequence[RunRef], since: bytes = b"", running: str = "") -> Observed:
+        del since, running
         for base in {layout.chain(run.folder)[0] for run in runs}:
             _check_own(base)
         there = {ticket["run"]: ticket for ticket in self._tickets()}

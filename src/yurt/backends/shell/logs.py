@@ -7,37 +7,42 @@ from collections.abc import Callable, Sequence
 from yurt.backends import scripts
 from yurt.backends.shell import ownership
 from yurt.hosts import Host
-from yurt.model.files import LogPosition, LogSink, Stream
+from yurt.model.files import LogPosition, LogSink
+from yurt.model.log_chunks import LogChunks, hand_out
 
 SILENCE = 30.0
 """Seconds without data after which a connection counts as lost."""
 
 NO_FOLDER = 44
 
+AT_ONCE = 1 << 20
+"""Bytes that the first request asks for: of each log, at most so many. A longer one is then streamed."""
+
 
 def one(host: Host, log: LogPosition, sink: LogSink, *, lines: int | None, follow: bool) -> None:
     """Read the logs of one run. With `follow`, until it finishes or is idle for long."""
-    arguments = [log.folder, str(log.out), str(log.err), "yes" if follow else "", str(lines or "")]
-    with ownership.stream(host, [log.folder], scripts.text("tail.sh"), *arguments, silence=SILENCE) as stream:
-        held, name, left = b"", "", 0
+    chunks = LogChunks(log, sink)
+    if not follow:  # usually all of it: such a query can be repeated early
+        answer = ownership.run(host, [log.folder], _script(), *_arguments(log, lines), "", str(AT_ONCE), prefetch=True)
+        chunks.feed(answer.out)
+        log.gone = answer.code == NO_FOLDER
+        if not chunks.more:
+            return
+        lines = None
+    arguments = [*_arguments(log, lines), "yes" if follow else ""]
+    with ownership.stream(host, [log.folder], _script(), *arguments, silence=SILENCE) as stream:
+        chunks = LogChunks(log, sink)
         for chunk in stream:
-            held += chunk
-            while held:
-                if not left:
-                    line, newline, rest = held.partition(b"\n")
-                    if not newline:
-                        break
-                    name, _, count = line.decode().partition(" ")
-                    held = rest
-                    if name.startswith("skip-"):
-                        setattr(log, name[5:], int(count))
-                    else:
-                        left = int(count)
-                    continue
-                part, held = held[:left], held[left:]
-                left -= len(part)
-                _hand_out(log, name, part, sink)
+            chunks.feed(chunk)
         log.gone = stream.code == NO_FOLDER
+
+
+def _script() -> str:
+    return scripts.text("tail.sh")
+
+
+def _arguments(log: LogPosition, lines: int | None) -> list[str]:
+    return [log.folder, str(log.out), str(log.err), str(lines or "")]
 
 
 def many(
@@ -64,7 +69,7 @@ def many(
                 if left and log is not None:
                     part, held = held[:left], held[left:]
                     left -= len(part)
-                    _hand_out(log, name, part, sink)
+                    hand_out(log, name, part, sink)
                     continue
                 line, newline, rest = held.partition(b"\n")
                 if not newline:
@@ -90,9 +95,3 @@ def _mark(log: LogPosition | None, name: str, count: int) -> int:
     else:
         return count
     return 0
-
-
-def _hand_out(log: LogPosition, name: str, part: bytes, sink: LogSink) -> None:
-    which: Stream = "out" if name == "out" else "err"
-    sink(log, which, part)
-    setattr(log, which, getattr(log, which) + len(part))

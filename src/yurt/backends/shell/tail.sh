@@ -1,50 +1,59 @@
 # Sends the logs of one run, by byte offset.
-# arguments: FOLDER OUT ERR FOLLOW LAST: the offsets read so far; FOLLOW, if not empty: stream new output; LAST, if not
-# empty: send only so many last lines.
-# Output is chunks: a line "out|err COUNT" and COUNT bytes. "skip-out OFFSET" is where reading begins, "- 0" a
-# keepalive. Following stops when the run has finished and all was sent, or when it is idle for long.
+# arguments: FOLDER OUT ERR LAST FOLLOW [MOST]: the offsets read so far; LAST, if not empty: send only so many last lines;
+# FOLLOW, if not empty: stream new output; MOST: send at most so many bytes of a log.
+# Output is chunks: a line "out|err COUNT" and COUNT bytes. "skip-out OFFSET" is where reading begins, "- 0" a keepalive,
+# "more 0" the end if MOST was less than the logs have. Following stops when the run has finished and all was sent, or
+# when it is idle for long.
 cd "$1" 2> /dev/null || exit 44
-out=$2 err=$3 follow=$4 last=$5
-size() { # size FILE: sets size
-  size=0
-  [ ! -f "$1" ] || size=$(wc -c < "$1" 2> /dev/null) || size=0
-  size=$((size))
+out=$2 err=$3 last=$4 follow=$5 most=${6-}
+measure() { # sets out_size and err_size, with one program at most
+  out_size=0 err_size=0
+  set --
+  [ ! -s @OUT_LOG@ ] || set -- @OUT_LOG@
+  [ ! -s @ERR_LOG@ ] || set -- "$@" @ERR_LOG@
+  [ $# -gt 0 ] || return 0
+  while read -r count name; do
+    case $name in @OUT_LOG@) out_size=$count ;; @ERR_LOG@) err_size=$count ;; esac
+  done << end
+$(wc -c "$@" 2> /dev/null)
+end
 }
-send() { # send NAME FILE OFFSET: sends a log from the offset on; sets offset
-  size "$2"
+send() { # send NAME FILE OFFSET SIZE: sends a log from the offset on; sets offset
   offset=$3
-  while [ "$offset" -lt "$size" ]; do
-    count=$((size - offset))
+  while [ "$offset" -lt "$4" ]; do
+    count=$(($4 - offset))
     [ "$count" -le 1048576 ] || count=1048576
     printf '%s %s\n' "$1" "$count"
-    tail -c "+$((offset + 1))" "$2" | head -c "$count"
+    if [ "$offset" -eq 0 ]; then head -c "$count" "$2"; else tail -c "+$((offset + 1))" "$2" | head -c "$count"; fi
     offset=$((offset + count)) busy=1
+    if [ -n "$most" ] && [ "$((offset - $3))" -ge "$most" ] && [ "$offset" -lt "$4" ]; then echo "more 0" && exit 0; fi
   done
 }
-begin() { # begin NAME FILE: sets offset to the start of the last lines of a log
-  size "$2"
+begin() { # begin NAME FILE SIZE: sets offset to the start of the last lines of a log
   offset=0
-  [ "$size" -eq 0 ] || offset=$((size - $(head -c "$size" "$2" | tail -n "$last" | wc -c)))
+  [ "$3" -eq 0 ] || offset=$(($3 - $(head -c "$3" "$2" | tail -n "$last" | wc -c)))
   printf 'skip-%s %s\n' "$1" "$offset"
 }
 if [ -n "$last" ]; then
-  begin out @OUT_LOG@
+  measure
+  begin out @OUT_LOG@ "$out_size"
   out=$offset
-  begin err @ERR_LOG@
+  begin err @ERR_LOG@ "$err_size"
   err=$offset
 fi
-pause=0.5 idle=0
+idle=0
 while :; do
   busy='' over=''
   if [ -e @EXIT@ ] || [ -e @EXIT@.d ]; then over=1; fi
-  send out @OUT_LOG@ "$out"
+  measure
+  send out @OUT_LOG@ "$out" "$out_size"
   out=$offset
-  send err @ERR_LOG@ "$err"
+  send err @ERR_LOG@ "$err" "$err_size"
   err=$offset
   if [ -n "$over" ] || [ -z "$follow" ]; then exit 0; fi
-  if [ -n "$busy" ]; then pause=0.5 idle=0; else idle=$((idle + 1)); fi
-  [ "$idle" -lt 20 ] || pause=1
-  [ "$idle" -lt 35 ] || exit 0 # it may have died without exit.json: let the caller check
+  if [ -n "$busy" ]; then idle=0; else idle=$((idle + 1)); fi
+  case $idle in [0-3]) pause=0.5 ;; [4-7]) pause=1 ;; *) pause=2 ;; esac # a login node has many users
+  [ "$idle" -lt 18 ] || exit 0 # it may have died without exit.json: let the caller check
   printf -- '- 0\n'
   sleep "$pause" 2> /dev/null || sleep 1
 done

@@ -12,49 +12,78 @@ while [ $# -gt 0 ]; do
   eval "folder_$count=\$1 out_$count=\$2 err_$count=\$3 over_$count=\$4"
   shift 4
 done
-size() { # size FILE: sets size
-  size=0
-  [ ! -s "$1" ] || size=$(($(wc -c < "$1" 2> /dev/null || echo 0)))
-}
-send() { # send K NAME FILE OFFSET: sends a log from the offset on; sets offset
-  offset=$4
-  size "$3"
-  while [ "$offset" -lt "$size" ]; do
-    part=$((size - offset))
-    [ "$part" -le 1048576 ] || part=1048576
-    printf '%s %s %s\n' "$1" "$2" "$part"
-    tail -c "+$((offset + 1))" "$3" | head -c "$part"
-    offset=$((offset + part))
-  done
-}
-begin() { # begin K NAME FILE: sets offset to the start of the last lines of a log
-  size "$3"
-  offset=0
-  [ "$size" -eq 0 ] || offset=$((size - $(head -c "$size" "$3" | tail -n "$last" | wc -c)))
-  printf '%s skip-%s %s\n' "$1" "$2" "$offset"
-}
-seconds=0 some=
-while :; do
-  k=0 left=
+measure() { # sets out_size_K and err_size_K of all runs, with one program at most
+  set --
+  k=0
   while [ "$k" -lt "$count" ]; do
     k=$((k + 1))
-    eval "folder=\$folder_$k out=\$out_$k err=\$err_$k over=\$over_$k"
+    eval "folder=\$folder_$k out_size_$k=0 err_size_$k=0"
+    [ -n "$folder" ] || continue
+    [ ! -s "$folder/@OUT_LOG@" ] || set -- "$@" "$folder/@OUT_LOG@"
+    [ ! -s "$folder/@ERR_LOG@" ] || set -- "$@" "$folder/@ERR_LOG@"
+  done
+  [ $# -gt 0 ] || return 0
+  k=1
+  while read -r size file; do # in the order of the runs; files that cannot be read are missing
+    from=$k
+    while [ "$k" -le "$count" ]; do
+      eval "folder=\$folder_$k"
+      case $file in
+        "$folder/@OUT_LOG@") eval "out_size_$k=$size" && break ;;
+        "$folder/@ERR_LOG@") eval "err_size_$k=$size" && break ;;
+      esac
+      k=$((k + 1))
+    done
+    [ "$k" -le "$count" ] || k=$from
+  done << end
+$(wc -c "$@" 2> /dev/null)
+end
+}
+send() { # send K NAME FILE OFFSET SIZE: sends a log from the offset on; sets offset
+  offset=$4
+  while [ "$offset" -lt "$5" ]; do
+    part=$(($5 - offset))
+    [ "$part" -le 1048576 ] || part=1048576
+    printf '%s %s %s\n' "$1" "$2" "$part"
+    if [ "$offset" -eq 0 ]; then head -c "$part" "$3"; else tail -c "+$((offset + 1))" "$3" | head -c "$part"; fi
+    offset=$((offset + part)) busy=1
+  done
+}
+begin() { # begin K NAME FILE SIZE: sets offset to the start of the last lines of a log
+  offset=0
+  [ "$4" -eq 0 ] || offset=$(($4 - $(head -c "$4" "$3" | tail -n "$last" | wc -c)))
+  printf '%s skip-%s %s\n' "$1" "$2" "$offset"
+}
+seconds=0 some='' idle=0
+while :; do
+  k=0 over_now=' '
+  while [ "$k" -lt "$count" ]; do # before their logs are measured: what they wrote last must be sent
+    k=$((k + 1))
+    eval "folder=\$folder_$k"
+    [ -n "$folder" ] || continue
+    if [ -e "$folder/@EXIT@" ] || [ -e "$folder/@EXIT@.d" ]; then over_now="$over_now$k "; fi
+  done
+  measure
+  k=0 left='' busy=''
+  while [ "$k" -lt "$count" ]; do
+    k=$((k + 1))
+    eval "folder=\$folder_$k out=\$out_$k err=\$err_$k over=\$over_$k out_size=\$out_size_$k err_size=\$err_size_$k"
     [ -n "$folder" ] || continue
     if ! cd "$folder" 2> /dev/null; then
       printf '%s gone 0\n' "$k"
       eval "folder_$k="
       continue
     fi
-    if [ -e @EXIT@ ] || [ -e @EXIT@.d ]; then over=yes; fi
+    case $over_now in *" $k "*) over=yes ;; esac
     if [ -n "$last" ] && [ "$seconds" -eq 0 ] && [ "$out$err" = 00 ]; then
-      begin "$k" out @OUT_LOG@
+      begin "$k" out @OUT_LOG@ "$out_size"
       out=$offset
-      begin "$k" err @ERR_LOG@
+      begin "$k" err @ERR_LOG@ "$err_size"
       err=$offset
     fi
-    send "$k" out @OUT_LOG@ "$out"
+    send "$k" out @OUT_LOG@ "$out" "$out_size"
     eval "out_$k=$offset"
-    send "$k" err @ERR_LOG@ "$err"
+    send "$k" err @ERR_LOG@ "$err" "$err_size"
     eval "err_$k=$offset"
     if [ -n "$over" ] || [ -z "$follow" ]; then
       printf '%s end 0\n' "$k"
@@ -65,9 +94,11 @@ while :; do
     fi
   done
   [ -n "$left" ] || exit 0
-  seconds=$((seconds + 1))
+  if [ -n "$busy" ]; then idle=0; else idle=$((idle + 1)); fi
+  if [ "$idle" -lt 5 ]; then pause=1; else pause=2; fi # a login node has many users
+  seconds=$((seconds + pause))
   [ "$seconds" -lt "$most" ] || exit 0
   [ -z "$some" ] || [ "$seconds" -lt 3 ] || exit 0
   printf -- '- - 0\n'
-  sleep 1
+  sleep "$pause"
 done

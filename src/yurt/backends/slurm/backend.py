@@ -16,7 +16,7 @@ from yurt.backends.slurm import options, queries
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
-from yurt.model import tasks
+from yurt.model import poll, tasks
 from yurt.model.digest import checksum
 from yurt.model.facts import Facts
 from yurt.model.run import Plan, Resources, RunRef
@@ -95,22 +95,31 @@ class SlurmBackend(ShellBackend):
     def next_start(self, plan: Plan) -> str:
         return options.next_start(plan)
 
-    def observe(self, runs: Sequence[RunRef], since: bytes = b"") -> Observed:
+    def observe(self, runs: Sequence[RunRef], since: bytes = b"", running: str = "") -> Observed:
         rows = queries.poll_input(runs)
-        oldest = min((run.created for run in runs), default=time.time())
-        days = str(max(1, int((time.time() - oldest) / 86400) + 2))
+        days = str(poll.days_since(runs))
         accounting = "yes" if self._accounting() else "no"
         text = script.gate() + queries.poll_script()
         folders = [run.folder for run in runs]
         answer = ownership.run(
-            self.host, folders, text, accounting, days, stdin=rows.encode(), timeout=120, prefetch=True
+            self.host,
+            folders,
+            text,
+            accounting,
+            days,
+            stdin=rows.encode(),
+            timeout=120,
+            prefetch=True,
+            first=queries.files_reader(running) if running else "",
         )
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot read the queue", answer.errors)
-        mark = checksum(answer.out)
-        if mark == since and all(run.mark for run in runs) and not queries.has_folders(answer.out):
-            return Observed({}, mark)
-        return Observed(queries.read_poll(answer.text, runs), mark, queries.held_sweeps(answer.text, runs))
+        files, out = poll.split_files(answer.out, asked=bool(running))
+        mark = checksum(out)
+        if mark == since and all(run.mark for run in runs) and not poll.has_folders(out):
+            return Observed({}, mark, {run.id: run.held for run in runs if run.held}, files)
+        text = out.decode(errors="replace")
+        return Observed(queries.read_poll(text, runs), mark, queries.held_sweeps(text, runs), files)
 
     def cancel(self, run: RunRef) -> str:
         text = script.closer() + scripts.text("cancel.sh", "slurm")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -18,6 +19,9 @@ NO_QUEUE = 7
 KILLED_FOR_MEMORY = "memory"
 """What poll.sh prints instead of why a job was stopped."""
 
+METRICS_TAIL = 1 << 18
+"""Bytes at the end of metrics.jsonl in which the last value of each metric is searched."""
+
 RANK = {"running": 3, "starting": 2, "unknown": 1}
 """If a run has several jobs, the most advanced one determines its state."""
 
@@ -25,6 +29,23 @@ RANK = {"running": 3, "starting": 2, "unknown": 1}
 def poll_script() -> str:
     """Return poll.sh, with the lines by which Slurm says that it killed a job for its memory."""
     return f"memory_lines='{'|'.join(wordings.KILLED_FOR_MEMORY)}'\n" + scripts.text("poll.sh", "slurm")
+
+
+def files_reader(folder: str) -> str:
+    """Return the first lines of a poll, which print what a running run has written: see `poll.split_files`.
+
+    Of the lines of metrics with the same names, they print the first, which decides the order, and the last.
+    """
+    metrics, usage = (shlex.quote(f"{folder}/{name}") for name in (layout.METRICS, layout.USAGE))
+    return f"""\
+tail -c {METRICS_TAIL} {metrics} 2> /dev/null < /dev/null | yurt_usage={usage} LC_ALL=C awk '
+  {{ names = $0; gsub(/:[^,}}]*/, "", names); if (!(names in last)) print "|" $0; last[names] = NR; line[names] = $0 }}
+  END {{
+    for (names in last) at[last[names]] = line[names]
+    for (n = 1; n <= NR; n++) if (n in at) print "|" at[n]
+    while ((getline sample < ENVIRON["yurt_usage"]) > 0) print "~" sample
+  }}'
+"""
 
 
 def poll_input(refs: Sequence[RunRef]) -> str:
@@ -113,11 +134,6 @@ def _listed_arrays(
         if task and task[0] == sweep.id and any(states.live(*row.split("|")[1:3]) for row in rows):
             found.add(_offset(sweep, task[1]))
     return found
-
-
-def has_folders(answer: bytes) -> bool:
-    """Return whether some run was not in the queue, so that its folder was read."""
-    return b"= folders\n" in answer
 
 
 class _Waiting(msgspec.Struct, frozen=True):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from yurt import queue_prefetch
 from yurt.clocks import clocks
 from yurt.errors import NotFoundError, UnreachableError, YurtError
-from yurt.lifecycle.race.view import contexts_of
-from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.refresh import early
+from yurt.model import log_chunks
 from yurt.model.files import LogPosition, LogSink, Stream
 from yurt.model.run import Run
-from yurt.sites import connect
 from yurt.store import Store
 
 Sink = Callable[[Stream, bytes], None]
@@ -34,7 +34,14 @@ def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str
             code="not-found",
             hint=f"see the run with `yurt show {run.id}`",
         )
+    answer = early.logs(run.context, run.folder, lines)
+    if answer is not None and log_chunks.read(answer, log, _to(sink)):
+        return ""
     try:
+        from yurt.sites import connect
+
+        if not log.begun:
+            queue_prefetch.prepare("logs", early.logs_basis(run.context, run.folder, lines))
         connect.named_backend(run.context).files.tail([log], _to(sink), lines=lines)
         if not log.gone:
             return ""
@@ -80,6 +87,8 @@ def follow(
     on_word: Callable[[str], None] = lambda _message: None,
 ) -> None:
     """Pass what a run writes to `sink` until it finishes. A lost connection is opened again, without a time limit."""
+    from yurt.sites import connect
+
     log = LogPosition(run.id, run.folder)
     pause, finished = 0.5, False
     files = connect.named_backend(run.context).files
@@ -114,6 +123,8 @@ def _to(sink: Sink) -> LogSink:
 
 
 def _has_finished(store: Store, run: Run) -> bool:
+    from yurt.lifecycle.refresh.refresh import refresh_contexts
+
     refreshed = refresh_contexts(store, [run.context])
     entry = store.get(run.id)
     return not refreshed.failed and (entry is None or entry.status.final)
@@ -121,6 +132,9 @@ def _has_finished(store: Store, run: Run) -> bool:
 
 def until_decided(store: Store, run: Run) -> Run:
     """Wait until a race has a winner, or is over; return it with the winner's context and folder."""
+    from yurt.lifecycle.race.view import contexts_of
+    from yurt.lifecycle.refresh.refresh import refresh_contexts
+
     pause = clocks().first_refresh
     while True:
         refresh_contexts(store, contexts_of(store, run))

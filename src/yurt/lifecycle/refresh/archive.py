@@ -17,6 +17,7 @@ from yurt.model import layout
 from yurt.model.files import Ended, Limits, Piece
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Status
+from yurt.model.run_parts import Amount, Parts, ResultFile
 from yurt.model.state import read_ending
 from yurt.model.verdict import (
     SweepVerdict,
@@ -49,32 +50,6 @@ FILES = 500
 
 LONG = 120
 """Seconds allowed if everything must be fetched."""
-
-
-class Amount(msgspec.Struct, frozen=True):
-    """Size of a part of a run folder; None if it could not be measured in time."""
-
-    files: int | None
-    bytes: int | None
-
-
-class ResultFile(msgspec.Struct, frozen=True):
-    """A result of a run."""
-
-    path: str
-    """Relative to the run folder; bytes that are not text are written as \\xNN."""
-    bytes: int
-    """Its size."""
-
-
-class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is still on the site of a run."""
-
-    there: bool
-    """Whether the run folder exists."""
-    parts: dict[str, Amount] = {}
-    files: list[ResultFile] = []
-    """Files in `outputs`, and those that the run wrote into its working directory `work`: the first 500, by name."""
 
 
 def catch_up(store: Store, context: str, files: Files, *, watch: Watch = unwatched) -> set[str]:
@@ -150,12 +125,6 @@ def inspect(store: Store, entry: Entry, *, timeout: float) -> Parts:
         store.keep({run: _mirrored(pieces, now)})
     store.note_parts(run, now, msgspec.json.encode(parts))
     return parts
-
-
-def known_parts(store: Store, run: str) -> tuple[float | None, Parts | None]:
-    """Return when a run's folder was last measured, and the result."""
-    row = store.parts(run)
-    return (None, None) if row is None else (row[0], msgspec.json.decode(row[1], type=Parts))
 
 
 def _ask(

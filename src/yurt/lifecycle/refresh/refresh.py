@@ -14,12 +14,13 @@ from yurt.errors import YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.advance import Advanced, Step, advance, both
 from yurt.lifecycle.outbox.pending import send_pending
-from yurt.lifecycle.refresh import archive, notify, other_machines, track
+from yurt.lifecycle.refresh import archive, early, notify, other_machines, track
 from yurt.model import ids
+from yurt.model.poll import RunFiles
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Run, RunRef, Status
 from yurt.model.stage import with_lost_outputs
-from yurt.model.state import NEVER, Observation, mark_of, next_status
+from yurt.model.state import NEVER, Observation, confirmed_at, mark_of, next_status
 from yurt.model.tally import BAD
 from yurt.sites import connect
 from yurt.store import Store, calls
@@ -40,6 +41,8 @@ class Refreshed(msgspec.Struct, frozen=True):
     """When the contexts that could not be queried were last refreshed."""
     notes: list[str] = []
     """Warnings about races and about runs that are not tracked."""
+    files: RunFiles | None = None
+    """What was read in the folder of the running run that the caller named."""
 
     @property
     def warnings(self) -> list[str]:
@@ -70,13 +73,16 @@ def refresh_contexts(
     steps: Sequence[Step] = (send_pending,),
     uploads: float | None = -1.0,
     watch: Watch = unwatched,
+    verb: str = "ps",
+    running: str = "",
 ) -> Refreshed:
     """Run `steps` and refresh contexts (default: all with unfinished runs). `also` are finished runs to query as well.
 
     Contexts of the predecessors of pending runs, and of rivals in a race, are refreshed too.
 
     Without `keep`, logs and metrics of finished runs are saved by a later refresh. `uploads`: for how many seconds to
-    upload large code of saved runs, by default a few; None: until all is uploaded.
+    upload large code of saved runs, by default a few; None: until all is uploaded. `verb`: the verb that will make the
+    same query again. `running`: the folder of a run whose last metrics and usage are wanted, too.
     """
     calls.collect(store)
     uploads = clocks().share if uploads is not None and uploads < 0 else uploads
@@ -87,10 +93,14 @@ def refresh_contexts(
     observed: dict[str, Observation] = {}
     known_at: dict[str, float | None] = {}
     saved: set[str] = set()
+    files: list[RunFiles | None] = [None]
+    verb = verb if len(names) == 1 else ""
 
     def one(index: Store, name: str) -> None:
         try:
-            moved = _refresh(index, name, also, observed, saved, steps=steps, keep=keep, watch=watch)
+            moved, files[0] = _refresh(
+                index, name, also, observed, saved, verb=verb, steps=steps, keep=keep, watch=watch, running=running
+            )
             advanced[name] = _upload(index, name, moved, uploads, watch) if moved.large else moved
         except YurtError as error:
             failed[name], known_at[name] = error, index.refreshed_at(name)
@@ -110,7 +120,7 @@ def refresh_contexts(
     notes = _tend_races(store) if store.open_races() else []
     notify.fire(store)
     notes += track.begin(store)
-    return Refreshed(failed, advanced, observed, known_at, notes)
+    return Refreshed(failed, advanced, observed, known_at, notes, files[0])
 
 
 def _record_causes(store: Store, saved: Collection[str]) -> None:
@@ -157,10 +167,12 @@ def _refresh(
     observed: dict[str, Observation],
     saved: set[str],
     *,
+    verb: str,
     steps: Sequence[Step],
     keep: bool,
     watch: Watch,
-) -> Advanced:
+    running: str,
+) -> tuple[Advanced, RunFiles | None]:
     backend = connect.responding_backend(context)
     moved = advance(store, context, backend, steps, watch=watch)
     if moved.stopped is not None and moved.stopped.exit_code == 4:
@@ -172,13 +184,16 @@ def _refresh(
     if not refs:
         if keep:
             saved |= archive.catch_up(store, context, backend.files, watch=watch)
-        return moved
+        return moved, None
     now, refreshed = time.time(), store.refreshed_at(context)
-    answer = backend.runs.observe(refs, store.answer(context))
+    if verb:
+        queue_prefetch.prepare(verb, early.queue_basis(context, refs, running))
+    answer = backend.runs.observe(refs, store.answer(context), running)
     seen = answer.runs
     observed.update(seen)
     sweeps, tasks = _next_task_statuses(store, seen, now, refreshed)
     sweeps |= _hold(store, refs, answer.held)
+    _note_settled(store, refs, seen, tasks | sweeps)
     runs = {run: observation for run, observation in seen.items() if "." not in run}
     how = _status_changer(store, runs, now, refreshed)
     changed = {} if not runs else store.change(runs, how, lambda run, after: mark_of(after, runs[run]))
@@ -193,8 +208,37 @@ def _refresh(
         queue_prefetch.forget()
     # Submit again runs whose job the site lost, and submit runs whose predecessor has finished.
     if any(status.state == "waiting" or status.final for status in changed.values()) and store.outbox(context):
-        return both(moved, advance(store, context, backend, steps, watch=watch))
-    return moved
+        return both(moved, advance(store, context, backend, steps, watch=watch)), answer.files
+    return moved, answer.files
+
+
+def _note_settled(
+    store: Store, refs: Sequence[RunRef], seen: Mapping[str, Observation], changed: Collection[str]
+) -> None:
+    """Mark the sweeps about which the same answer would never change anything, not even with time."""
+    moved = {run.partition(".")[0] for run in changed}
+    found: dict[str, dict[int, Observation]] = {}
+    for run, observation in seen.items():
+        if task := ids.split_task(run):
+            found.setdefault(task[0], {})[task[1]] = observation
+    for ref in refs:
+        if not ref.open:
+            continue
+        until = None if ref.id in moved else _settled_until(store.tasks(ref.id), found.get(ref.id, {}))
+        if (until is not None) != bool(ref.mark):
+            store.mark_sweep(ref.id, until)
+
+
+def _settled_until(known: Mapping[int, Status], seen: Mapping[int, Observation]) -> float | None:
+    """Return until when the same observations of tasks change nothing; 0: for ever; None if they may at any time."""
+    until = 0.0
+    for number, observation in seen.items():
+        status = known.get(number)
+        if status is None or observation.live is None or observation.unlaunched:
+            return None
+        if not status.confirmed:
+            until = min(until or confirmed_at(status), confirmed_at(status))
+    return until
 
 
 def _next_task_statuses(

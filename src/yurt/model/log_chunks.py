@@ -1,0 +1,50 @@
+"""Parses what tail.sh sends of the logs of one run: chunks with a header, see there. Pure."""
+
+from __future__ import annotations
+
+from yurt.model.files import LogPosition, LogSink, Stream
+
+
+class LogChunks:
+    """The output of tail.sh as it comes. Passes the bytes of the logs on and updates how far they were read."""
+
+    def __init__(self, log: LogPosition, sink: LogSink) -> None:
+        self._log, self._sink = log, sink
+        self._held, self._name, self._left = b"", "", 0
+        self.more = False
+        """Whether the site has more than it was to send at once."""
+
+    def feed(self, part: bytes) -> None:
+        held = self._held + part
+        while held:
+            if self._left:
+                part, held = held[: self._left], held[self._left :]
+                self._left -= len(part)
+                hand_out(self._log, self._name, part, self._sink)
+                continue
+            line, newline, rest = held.partition(b"\n")
+            if not newline:
+                break
+            held = rest
+            self._name, _, count = line.decode().partition(" ")
+            if self._name.startswith("skip-"):
+                setattr(self._log, self._name[5:], int(count))
+            elif self._name == "more":
+                self.more = True
+            else:
+                self._left = int(count)
+        self._held = held
+
+
+def read(answer: bytes, log: LogPosition, sink: LogSink) -> bool:
+    """Pass a whole answer on; return False if the site has more."""
+    chunks = LogChunks(log, sink)
+    chunks.feed(answer)
+    return not chunks.more
+
+
+def hand_out(log: LogPosition, name: str, part: bytes, sink: LogSink) -> None:
+    """Pass a part of a log on and note how far it was read."""
+    which: Stream = "out" if name == "out" else "err"
+    sink(log, which, part)
+    setattr(log, which, getattr(log, which) + len(part))
