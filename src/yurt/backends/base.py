@@ -175,6 +175,15 @@ class Files(Protocol):
     def contents(self, folders: Sequence[str]) -> dict[str, Contents]:
         """Return the contents of run folders; removed folders are omitted."""
 
+    def outputs_at_once(
+        self, folder: str, target: Path, pick: Pick, progress: Progress
+    ) -> tuple[Contents, Brought | None] | None:
+        """Look at a run folder, and fetch its outputs in the same session if the run has no other results.
+
+        None: call `contents` and `pull`; nothing was fetched. So a backend may always return None. The contents are
+        of the time before the transfer. Without files, these are fetched with `pull`, or there are none.
+        """
+
     def pull(
         self, runs: Sequence[Pull], target: Path, pick: Pick, progress: Progress, *, everything: bool
     ) -> tuple[str, Brought]:

@@ -357,6 +357,9 @@ class Pods:
             if disk is not None
         }
 
+    def outputs_at_once(self, folder: str, target: Path, pick: Pick, progress: Progress) -> None:
+        """Always leave it to `contents` and `pull`."""
+
     def pull(
         self, runs: Sequence[Pull], target: Path, pick: Pick, progress: Progress, *, everything: bool
     ) -> tuple[str, Brought]:

@@ -15,7 +15,7 @@ from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.lifecycle.files import transfer
 from yurt.lifecycle.files.transfer import Fetched, Wanted, shown
 from yurt.lifecycle.select import begun, by_sweep, which
-from yurt.model.files import Contents, count
+from yurt.model.files import Brought, Contents, count
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run
 from yurt.sites import connect, folders
@@ -105,11 +105,11 @@ def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch:
             submitted = [entry for entry in group if not _never_sent(entry)]
             if not submitted:
                 continue
-            found, gone = _found(store, files, submitted)
+            found, gone, already = _started(store, files, submitted, wanted, watch) or _found(store, files, submitted)
             errors += _gone(store, gone)
             for some in transfer.together(found, wanted):
                 try:
-                    came, without = transfer.Transfer(store, files, some, wanted).run(watch)
+                    came, without = transfer.Transfer(store, files, some, wanted).run(watch, already)
                     done += came
                     unmatched += without
                 except UnreachableError:
@@ -125,7 +125,25 @@ def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch:
     return FetchedFiles(sorted(done, key=lambda each: places[each.id]), errors, unmatched)
 
 
-def _found(store: Store, files: Files, entries: Sequence[Entry]) -> tuple[list[transfer.Found], list[Entry]]:
+class _Looked(NamedTuple):
+    """Runs with their contents, those that are gone, and what was fetched of a single run already."""
+
+    found: list[transfer.Found]
+    gone: list[Entry]
+    already: Brought | None = None
+
+
+def _started(
+    store: Store, files: Files, entries: Sequence[Entry], wanted: Wanted, watch: Watch
+) -> _Looked | None:
+    """Look at a single run and fetch it in the same session; None if that is not possible."""
+    if len(entries) > 1 or wanted.everything or store.site_copy(entries[0].run.id) is not None:
+        return None
+    begun = transfer.Transfer(store, files, (), wanted).at_once(entries[0].run, watch)
+    return None if begun is None else _Looked([(entries[0], begun[0])], [], begun[1])
+
+
+def _found(store: Store, files: Files, entries: Sequence[Entry]) -> _Looked:
     """Return runs with their contents, and those that are gone.
 
     A run whose folder, or some of it, was deleted after `yurt storage keep` copied it is read from that copy.
@@ -146,7 +164,7 @@ def _found(store: Store, files: Files, entries: Sequence[Entry]) -> tuple[list[t
             found.append((placed, contents[placed.run.folder]))
         else:
             gone.append(entry)
-    return found, gone
+    return _Looked(found, gone)
 
 
 def _lacks(contents: Contents | None, copy: SiteCopy) -> bool:

@@ -113,6 +113,13 @@ class ShellFiles:
         found, self._has_rsync = pull.contents(self._host, folders)
         return found
 
+    def outputs_at_once(
+        self, folder: str, target: Path, pick: Pick, progress: Progress
+    ) -> tuple[Contents, Brought | None] | None:
+        from yurt.backends.shell import pull
+
+        return pull.outputs_at_once(self._host, folder, target, pick, progress)
+
     def pull(
         self, runs: Sequence[Pull], target: Path, pick: Pick, progress: Progress, *, everything: bool
     ) -> tuple[str, Brought]:

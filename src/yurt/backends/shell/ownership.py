@@ -48,18 +48,18 @@ def run(
     The script must be the same for all runs, since sites keep scripts; what differs are its arguments, its input, and
     `first`, which is evaluated before it. `make`: make yurt's folder on the site if it does not exist.
     """
+    script, calls = parts(folders, script, also, make=make)
     answer = host.run(
-        f'{_functions(make=make)}eval "$yurt_first"\n{script}',
-        *arguments,
-        stdin=stdin,
-        timeout=timeout,
-        prefetch=prefetch,
-        first=_calls(folders, also, make=make) + first,
-        fixed=True,
+        script, *arguments, stdin=stdin, timeout=timeout, prefetch=prefetch, first=calls + first, fixed=True
     )
     if answer.code in (OPEN, FOREIGN):
         raise refused(host.name, answer.code, answer.errors)
     return answer
+
+
+def parts(folders: Sequence[str], script: str, also: Sequence[str] = (), *, make: bool = False) -> tuple[str, str]:
+    """Return a script that first checks folders, the same for all folders, and what it evaluates as $yurt_first."""
+    return f'{_functions(make=make)}eval "$yurt_first"\n{script}', _calls(folders, also, make=make)
 
 
 def send(
