@@ -47,7 +47,7 @@ def bring(
 
 
 def bring_after(
-    host: SshHost, script: str, arguments: Sequence[str], source: str, target: Path, pick: Pick, progress: Progress
+    host: SshHost, source: str, target: Path, pick: Pick, progress: Progress, *, script: str, arguments: Sequence[str]
 ) -> tuple[str, Brought | None]:
     """As `bring`, after a script of one line on the host, in the same session. Also return its standard error.
 
@@ -67,9 +67,7 @@ def bring_after(
     return process.errors, process.brought(source, code)
 
 
-def _argv(
-    host: Host, sources: Sequence[str], target: Path, pick: Pick, server: str, *, silence: int
-) -> list[str]:
+def _argv(host: Host, sources: Sequence[str], target: Path, pick: Pick, server: str, *, silence: int) -> list[str]:
     argv = ["rsync", "-rlpts", "--chmod=ug-s", f"--timeout={silence}", f"--partial-dir={PARTIAL}"]
     argv += [*EACH, "--from0", "--exclude-from=-"]
     argv += ["--backup", "--suffix=~"] if pick.backup else []

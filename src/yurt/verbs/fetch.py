@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Sequence
@@ -19,13 +20,15 @@ from yurt.model.files import Brought, Contents, count
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run
 from yurt.sites import connect, folders
-from yurt.sites.project import Project
 from yurt.store import Entry, Store
 from yurt.store.site_copies import SiteCopy
 from yurt.verbs.result import Result
 
 if TYPE_CHECKING:
     from yurt.backends.base import Files
+
+PROJECT_MARKS = ("yurt.yaml", "pyproject.toml", ".git")
+"""A folder above the current one is that of a project only if it has one of these."""
 
 MOST = 5
 """How many errors to report of runs that could not be fetched."""
@@ -63,7 +66,7 @@ def fetch(
     index = folders.store()
     entries, warnings = begun(index, names, filters, watch=watch)
     several = len(entries) > 1 or any(entry.run.tasks for entry in which(index, names))
-    project = Project().folder.resolve() if folder is not None else None
+    project = _project(folder) if folder is not None else None
     wanted = Wanted(only=only, everything=everything, folder=folder, several=several, project=project)
     done, errors, unmatched = fetch_runs(index, entries, wanted, watch=watch)
     messages = _shortened([error.message for error in errors])
@@ -80,6 +83,18 @@ def fetch(
     return FetchedRuns(
         kind="runs-fetched", data=done, warnings=[*warnings, *messages], exit_code=code, unfinished=unfinished
     )
+
+
+def _project(folder: Path) -> Path | None:
+    """Return the folder of the user's project; None if `folder` is certainly not in it."""
+    with contextlib.suppress(FileNotFoundError):  # the current folder no longer exists
+        path, here = folder.resolve(), Path.cwd().resolve()
+        above = [each for each in (here, *here.parents) if path.is_relative_to(each)]
+        if not any(each == here or any((each / name).exists() for name in PROJECT_MARKS) for each in above):
+            return None
+    from yurt.sites.project import Project  # slow to import
+
+    return Project().folder.resolve()
 
 
 def _shortened(messages: list[str]) -> list[str]:
@@ -100,7 +115,7 @@ def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch:
     for name, group in by_context.items():
         try:
             watch(Event(f"querying {name}"))
-            files = connect.named_backend(name).files
+            files = connect.named_files(name)
             errors += _gone(store, [entry for entry in group if _never_sent(entry)])
             submitted = [entry for entry in group if not _never_sent(entry)]
             if not submitted:
@@ -133,9 +148,7 @@ class _Looked(NamedTuple):
     already: Brought | None = None
 
 
-def _started(
-    store: Store, files: Files, entries: Sequence[Entry], wanted: Wanted, watch: Watch
-) -> _Looked | None:
+def _started(store: Store, files: Files, entries: Sequence[Entry], wanted: Wanted, watch: Watch) -> _Looked | None:
     """Look at a single run and fetch it in the same session; None if that is not possible."""
     if len(entries) > 1 or wanted.everything or store.site_copy(entries[0].run.id) is not None:
         return None

@@ -86,9 +86,8 @@ def outputs_at_once(
         return None  # contents() sends it
     mark = f"yurt-contents-{os.urandom(8).hex()}"
     before = f"yurt_first={shlex.quote(calls.rstrip().replace(chr(10), '; '))}; {wire.load_kept(name)}; {LOOK}"
-    errors, brought = rsync.bring_after(
-        host, before, [folder, mark], f"{folder}/{layout.OUTPUTS}", target, pick, progress
-    )
+    source = f"{folder}/{layout.OUTPUTS}"
+    errors, brought = rsync.bring_after(host, source, target, pick, progress, script=before, arguments=[folder, mark])
     _before, _mark, answer = errors.partition(f"{mark}\n")
     text, ended, _after = answer.partition(f"\n{mark}\n")
     if not ended:
