@@ -150,7 +150,8 @@ class _Looked(NamedTuple):
 
 def _started(store: Store, files: Files, entries: Sequence[Entry], wanted: Wanted, watch: Watch) -> _Looked | None:
     """Look at a single run and fetch it in the same session; None if that is not possible."""
-    if len(entries) > 1 or wanted.everything or store.site_copy(entries[0].run.id) is not None:
+    here = kind_of(entries[0].run.context_type).here
+    if len(entries) > 1 or here or wanted.everything or store.site_copy(entries[0].run.id) is not None:
         return None
     begun = transfer.Transfer(store, files, (), wanted).at_once(entries[0].run, watch)
     return None if begun is None else _Looked([(entries[0], begun[0])], [], begun[1])

@@ -118,8 +118,13 @@ class Transfer:
         return done, unmatched
 
     def at_once(self, run: Run, watch: Watch) -> tuple[Contents, Brought | None] | None:
-        """Look at a run and fetch its outputs, in one session if the site can; see `Files.outputs_at_once`."""
+        """Look at a run and fetch its outputs, in one session if the site can; see `Files.outputs_at_once`.
+
+        Not if folders above the target would have to be made: there may be nothing to fetch.
+        """
         target = self._wanted.target(run)
+        if not target.parent.is_dir():
+            return None
         pick = Pick(self._only, backup=self._in_project(target))
         with self._made([target], self._wanted.folder is None) as made:
             found = self._files.outputs_at_once(run.folder, target, pick, _progress(watch, run.id))
