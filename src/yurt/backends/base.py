@@ -89,6 +89,13 @@ class Runs(Protocol):
         For a sweep, return `cancelled` followed by the numbers of the tasks that had started.
         """
 
+    def cancel_runs(self, runs: Sequence[RunRef]) -> dict[str, str]:
+        """Cancel runs and sweeps, in one request if possible. Return what `cancel` returns, by run.
+
+        Of a run that had ended, the answer may be `ended`. Runs that could not be cancelled are omitted; `cancel`
+        raises the reason.
+        """
+
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         """Cancel the `open` tasks of a sweep in one request, even if the sweep is not uploaded yet."""
 

@@ -195,6 +195,9 @@ class Pods:
             threading.Thread(target=pod.stop, daemon=True).start()
         return winner
 
+    def cancel_runs(self, runs: Sequence[RunRef]) -> dict[str, str]:
+        return {run.id: self.cancel(run) for run in runs}
+
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         raise RefusedError(f"pods: sweep {sweep.id} not found", code="site-refused")
 

@@ -136,6 +136,9 @@ class ShellBackend(ABC):
     def cancel(self, run: RunRef) -> str: ...
 
     @abstractmethod
+    def cancel_runs(self, runs: Sequence[RunRef]) -> dict[str, str]: ...
+
+    @abstractmethod
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]: ...
 
     @abstractmethod
