@@ -22,7 +22,7 @@ from yurt.model.run import FINAL, Plan, Run, RunRef, Status
 from yurt.model.tasks import numbers
 from yurt.store.archive import Mirror
 from yurt.store.bad_nodes import BadNodes
-from yurt.store.connection import FREE, connect, damaged, explained, unusable
+from yurt.store.connection import FREE, connect, damaged, explained, is_full, unusable
 from yurt.store.copies import Copies
 from yurt.store.drafts import Drafts
 from yurt.store.estimates import Estimates
@@ -225,6 +225,10 @@ class Store(
             "estimates",
         ):
             self._db.execute(f"DELETE FROM {table} WHERE run = ?1 OR run GLOB ?1 || '.*'", (run,))
+
+    def disk_is_full(self) -> bool:
+        """Whether the disk of the index has almost no space left."""
+        return is_full(self.file)
 
     def get(self, run: str) -> Entry | None:
         if task := ids.split_task(run):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from yurt.clocks import clocks
 from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.lifecycle.race.view import contexts_of
+from yurt.lifecycle.refresh.full_disk import checked
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.files import LogPosition, LogSink, Stream
 from yurt.model.run import Run
@@ -114,7 +115,7 @@ def _to(sink: Sink) -> LogSink:
 
 
 def _has_finished(store: Store, run: Run) -> bool:
-    refreshed = refresh_contexts(store, [run.context])
+    refreshed = checked(store, [run.id], lambda: refresh_contexts(store, [run.context]))
     entry = store.get(run.id)
     return not refreshed.failed and (entry is None or entry.status.final)
 
@@ -123,7 +124,7 @@ def until_decided(store: Store, run: Run) -> Run:
     """Wait until a race has a winner, or is over; return it with the winner's context and folder."""
     pause = clocks().first_refresh
     while True:
-        refresh_contexts(store, contexts_of(store, run))
+        checked(store, [run.id], lambda: refresh_contexts(store, contexts_of(store, run)))
         entry = store.get(run.id)
         if entry is None or entry.status.final or entry.run.folder:
             return run if entry is None else entry.run
