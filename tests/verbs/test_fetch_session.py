@@ -9,6 +9,7 @@ import pytest
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from yurt.backends.shell import pull
+from yurt.hosts import Host
 from yurt.lab import Lab
 
 pytestmark = pytest.mark.lab
@@ -20,7 +21,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen: list[int] = []
     usual = pull.contents
 
-    def contents(host: pull.Host, folders: list[str]) -> object:
+    def contents(host: Host, folders: list[str]) -> object:
         seen.append(len(folders))
         return usual(host, folders)
 
