@@ -1,4 +1,4 @@
-"""CPU and ssh sessions of verbs over many runs on alpha: cancel 400 tasks by name, import and prune 1,000 runs.
+"""CPU and ssh sessions of verbs over many runs on alpha: cancel 400 tasks and 20 runs, import and prune 1,000 runs.
 
 CPU is that of yurt on this machine plus that of the login node. The folders of the runs are copies of a real one.
 """
@@ -15,7 +15,7 @@ from benchmarks.figures import Figure, table
 from benchmarks.login_node import LoginNode
 from benchmarks.side_by_side import YURT, Bench, alpha, project
 
-TASKS, RUNS = 400, 1000
+TASKS, SINGLE, RUNS = 400, 20, 1000
 BUDGET = 2.0
 """CPU seconds for 1,000 runs."""
 
@@ -82,6 +82,11 @@ def cancelled(bench: Bench, node: LoginNode, source: Path) -> list[Figure]:
     bench.call(sweep, folder=source)
     run = last(bench)
     here, there = Both(bench, node).of([YURT, "cancel", *(f"{run}.{n}" for n in range(TASKS))], {}, source)
+    names = []
+    for _each in range(SINGLE):
+        bench.call([YURT, "--context", "alpha", "run", "--time", "5m", "true"], folder=source)
+        names.append(last(bench))
+    single = node.measure([YURT, "cancel", *names], source)
     partition(bench, "UP")
     return [
         Figure(f"cancel of {TASKS} tasks by name: ssh sessions", cost.sessions, 1),
@@ -89,6 +94,8 @@ def cancelled(bench: Bench, node: LoginNode, source: Path) -> list[Figure]:
         Figure("  CPU seconds here", here),
         Figure("  CPU seconds on the login node", there),
         Figure("  CPU seconds, both", here + there, 1),
+        Figure(f"cancel of {SINGLE} runs: ssh sessions", single.sessions, 1),
+        Figure("  programs on the login node, per run", single.programs / SINGLE, 4),
     ]
 
 

@@ -194,12 +194,16 @@ class RefusedError(YurtError):
 ELSEWHERE = "free some space, or download to another disk with `--to DIR`"
 
 
-def here_is_full(target: object, reason: str = "", *, hint: str = ELSEWHERE) -> RefusedError:
+class HereIsFullError(RefusedError):
+    """A disk or quota of this machine is full."""
+
+
+def here_is_full(target: object, reason: str = "", *, hint: str = ELSEWHERE) -> HereIsFullError:
     """Return the error for a full disk or quota on this machine; `reason` is the message of the failed program."""
     if "quota" in reason.lower():
         reason = "your disk quota on this machine is exceeded"
-        return RefusedError(f"cannot write {target}: {reason}", code="quota-full", hint=hint)
-    return RefusedError(f"cannot write {target}: the disk of this machine is full", code="disk-full", hint=hint)
+        return HereIsFullError(f"cannot write {target}: {reason}", code="quota-full", hint=hint)
+    return HereIsFullError(f"cannot write {target}: the disk of this machine is full", code="disk-full", hint=hint)
 
 
 def one_of(names: Iterable[str]) -> str:

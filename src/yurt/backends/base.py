@@ -90,6 +90,13 @@ class Runs(Protocol):
         For a sweep, return `cancelled` followed by the numbers of the tasks that had started.
         """
 
+    def cancel_runs(self, runs: Sequence[RunRef]) -> dict[str, str]:
+        """Cancel runs and sweeps, in one request if possible. Return what `cancel` returns, by run.
+
+        Of a run that had ended, the answer may be `ended`. Runs that could not be cancelled are omitted; `cancel`
+        raises the reason.
+        """
+
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         """Cancel the `open` tasks of a sweep in one request, even if the sweep is not uploaded yet."""
 
@@ -175,6 +182,15 @@ class Files(Protocol):
 
     def contents(self, folders: Sequence[str]) -> dict[str, Contents]:
         """Return the contents of run folders; removed folders are omitted."""
+
+    def outputs_at_once(
+        self, folder: str, target: Path, pick: Pick, progress: Progress
+    ) -> tuple[Contents, Brought | None] | None:
+        """Look at a run folder, and fetch its outputs in the same session if the run has no other results.
+
+        None: call `contents` and `pull`; nothing was fetched. So a backend may always return None. The contents are
+        of the time before the transfer. Without files, these are fetched with `pull`, or there are none.
+        """
 
     def pull(
         self, runs: Sequence[Pull], target: Path, pick: Pick, progress: Progress, *, everything: bool

@@ -11,7 +11,7 @@ from yurt.hosts import Host, LocalHost, SshHost
 from yurt.model.context import Context
 
 if TYPE_CHECKING:
-    from yurt.backends.base import Backend
+    from yurt.backends.base import Backend, Files
 
 
 def backend_of(context: Context, *, accounting: Callable[[], bool], slots: Path) -> Backend:
@@ -28,6 +28,15 @@ def backend_of(context: Context, *, accounting: Callable[[], bool], slots: Path)
 
         return SlurmBackend(host_of(context), accounting)
     raise no_kubernetes(context.name)
+
+
+def files_of(context: Context, *, slots: Path) -> Files:
+    """Return the files of a context's runs, without the rest of its backend if that is possible."""
+    if context.type == "slurm":
+        from yurt.backends.shell.files import ShellFiles
+
+        return ShellFiles(host_of(context))
+    return backend_of(context, accounting=lambda: False, slots=slots).files
 
 
 def host_of(context: Context) -> Host:

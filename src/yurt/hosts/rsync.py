@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from yurt.errors import YurtError, here_is_full
 from yurt.hosts import rsync_process, rsync_report, rsync_shell
-from yurt.hosts.base import Host, refusal
+from yurt.hosts.base import TIMEOUT, Host, refusal
 from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Process, Strange
 from yurt.hosts.rsync_report import EACH
 from yurt.hosts.ssh import SshHost
@@ -32,7 +33,7 @@ def bring(
     UnreachableError: received files are kept, and the next call continues. Strange: nothing was fetched.
     """
     excludes = b"".join(_literal(path) + b"\0" for path in pick.without)
-    argv = _argv(host, _sources(host, source, names), target, pick, silence=silence)
+    argv = _argv(host, _sources(host, source, names), target, pick, rsync_shell.server(), silence=silence)
 
     def run() -> tuple[int, _Fetch]:
         process = _Fetch(host, names, silence)
@@ -45,14 +46,35 @@ def bring(
     return process.brought(source, code)
 
 
-def _argv(host: Host, sources: Sequence[str], target: Path, pick: Pick, *, silence: int) -> list[str]:
+def bring_after(
+    host: SshHost, source: str, target: Path, pick: Pick, progress: Progress, *, script: str, arguments: Sequence[str]
+) -> tuple[str, Brought | None]:
+    """As `bring`, after a script of one line on the host, in the same session. Also return its standard error.
+
+    None: the script has exited, or did not run; nothing was fetched.
+    """
+    argv = _argv(
+        host, _sources(host, source, ()), target, pick, rsync_shell.server(script, *arguments), silence=SILENCE
+    )
+    with host.session(time.monotonic() + TIMEOUT):
+        process = _Fetch(host, (), SILENCE)
+        code = process.run(argv, progress)
+    if not process.begun or process.noisy:
+        return process.errors, None
+    problem = _problem(host, target, process, code)
+    if problem is not None:
+        raise problem
+    return process.errors, process.brought(source, code)
+
+
+def _argv(host: Host, sources: Sequence[str], target: Path, pick: Pick, server: str, *, silence: int) -> list[str]:
     argv = ["rsync", "-rlpts", "--chmod=ug-s", f"--timeout={silence}", f"--partial-dir={PARTIAL}"]
     argv += [*EACH, "--from0", "--exclude-from=-"]
     argv += ["--backup", "--suffix=~"] if pick.backup else []
     argv += ["-m"] if pick.only or pick.files_only else []
     if pick.only:
         argv += ["--include=*/", *(f"--include={glob}" for glob in pick.only), "--exclude=*"]
-    reach = [*rsync_shell.OPTIONS, rsync_shell.server()] if isinstance(host, SshHost) else []
+    reach = [*rsync_shell.OPTIONS, server] if isinstance(host, SshHost) else []
     return [*argv, *reach, *sources, f"{target.absolute()}/"]
 
 

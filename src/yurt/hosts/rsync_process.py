@@ -10,8 +10,6 @@ import itertools
 import os
 import re
 import select
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,9 +17,10 @@ from functools import cache
 from typing import IO, TypeVar
 
 from yurt.errors import UnreachableError
-from yurt.hosts import clean, rsync_shell
+from yurt.hosts import clean, rsync_shell, spawn
 from yurt.hosts.base import TIMEOUT, Host
 from yurt.hosts.rsync_report import Report
+from yurt.hosts.spawn import Child
 from yurt.hosts.ssh import SshHost
 from yurt.model.files import Progress
 
@@ -44,6 +43,9 @@ SMALL = 256
 PAUSE = 0.05
 """Seconds between two looks at rsync's output, which may be several lines for each of thousands of files."""
 
+TERM, KILL = 15, 9
+"""Signals; the module signal is slow to import."""
+
 GRACE = 5.0
 """Seconds that the remote shell has to exit after rsync."""
 
@@ -60,6 +62,8 @@ def usable() -> bool:
         return False
     if sys.platform == "linux":
         return True  # an older one would fail as incompatible; it costs a process to ask
+    import subprocess  # slow to import
+
     done = subprocess.run(["rsync", "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
     found = re.match(rb"rsync +version v?(\d+)\.(\d+)", done.stdout)
     return found is not None and (int(found[1]), int(found[2])) >= (3, 1)
@@ -100,16 +104,7 @@ class Process:
             given.write(stdin)
             given.seek(0)
             try:
-                # A new session, so that its children can be killed with it.
-                process = subprocess.Popen(
-                    argv,
-                    stdin=given,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    env=environment,
-                    pass_fds=[status_write],
-                    start_new_session=True,
-                )
+                process = spawn.start(argv, environment, given, errors, status_write)
             except BaseException:
                 os.close(status_read)
                 raise
@@ -128,7 +123,7 @@ class Process:
                 os.close(status_read)
                 errors.seek(0)
                 self._read_errors(errors.read().decode(errors="replace"))
-        return 255 if self._late else process.returncode
+        return 255 if self._late else process.wait()
 
     def _read_signs(self, status: int) -> None:
         """Read the signs of the remote shell, which ends soon after rsync and then closes this descriptor."""
@@ -142,7 +137,7 @@ class Process:
         self.errors = "".join(line for line in lines if not any(word in line for word in words))
         self._ssh_code = errors.rpartition(rsync_shell.EXITED)[2].strip() if rsync_shell.EXITED in errors else ""
 
-    def _watch(self, process: subprocess.Popen[bytes], status: int, progress: Progress) -> None:
+    def _watch(self, process: Child, status: int, progress: Progress) -> None:
         """Read rsync's output until it closes, or until there is no traffic for too long."""
         assert process.stdout is not None
         output = process.stdout.fileno()
@@ -176,7 +171,7 @@ class Process:
 
     def _read(self, output: bytes, progress: Progress) -> bytes:
         """Read the complete lines of rsync's output, but only the last of several reports of progress."""
-        *lines, rest = re.split(rb"[\r\n]+", output)
+        *lines, rest = output.replace(b"\r", b"\n").split(b"\n")
         last = max((at for at, line in enumerate(lines) if line.startswith(b" ")), default=-1)
         for at, line in enumerate(lines):
             if at == last or not line.startswith(b" "):
@@ -238,7 +233,7 @@ def interrupted(name: str, what: str) -> UnreachableError:
     )
 
 
-def exited(process: subprocess.Popen[bytes], seconds: float) -> bool:
+def exited(process: Child, seconds: float) -> bool:
     """Wait for a process to exit without reaping it: its process group id must stay valid for its children."""
     deadline = time.monotonic() + seconds
     handle = _handle(process.pid)
@@ -267,16 +262,16 @@ def _handle(pid: int) -> int | None:
         return None
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
+def stop(process: Child) -> None:
     """Stop a process and its children. SIGTERM comes first, so that rsync keeps partial files. Safe to repeat."""
     if process.returncode is not None:
         return
     if not exited(process, 0):
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
+            os.killpg(process.pid, TERM)
         exited(process, 5)
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, KILL)
     process.wait()
     if process.stdout is not None:
         process.stdout.close()

@@ -43,28 +43,35 @@ class Report:
     def read(self, line: str, progress: Progress) -> bool:
         """Read a line; return whether it is one of those that every transfer prints."""
         if line.startswith("yurt "):
-            item = re.match(r"yurt (.)([fL].{9}) (\d+) ([^/]*)", line)
-            if item is not None:
-                self._note_file(item)
-        elif now := re.match(r" *(\d+) +(\d+)%", line):
-            progress(int(now[1]), self._total.after(int(now[1]), int(now[2])))
+            self._note_file(line)
+        elif line.startswith(" "):
+            size, percent, *_more = [*line.split(), "", ""]
+            if not (size.isdigit() and percent.endswith("%")):
+                return False
+            progress(int(size), self._total.after(int(size), int(percent[:-1])))
+        elif not line:
+            return False
+        elif line.startswith("Number of files: "):
+            self.matched = sum(int(count) for count in re.findall(r"(?:reg|link): (\d+)", line))
         elif found := re.match(r"Number of (deleted|created|regular) files(?: transferred)?: (\d+)(.*)", line):
             self._add(found[1], int(found[2]), found[3])
         elif found := re.match(r'skipping non-regular file "(.*)"$', line):
             self.skipped.append(found[1])
-        elif line.startswith("Number of files: "):
-            self.matched = sum(int(count) for count in re.findall(r"(?:reg|link): (\d+)", line))
         elif found := re.match(r"Total transferred file size: (\d+)", line):
             self.size = int(found[1])
         else:
             return False
         return True
 
-    def _note_file(self, item: re.Match[str]) -> None:
-        sent, self._each = item[1] in "<>c", True
-        self.replaced += sent and not item[2].endswith("+++++++++")
+    def _note_file(self, line: str) -> None:
+        """Read a line `yurt CHANGES SIZE PATH`; see %i in rsync's manual for the changes, which may contain spaces."""
+        changes, (size, _, path) = line[5:16], line[17:].partition(" ")
+        if changes[1:2] not in ("f", "L") or not size.isdigit():
+            return
+        sent, self._each = changes[0] in "<>c", True
+        self.replaced += sent and not changes.endswith("+++++++++")
         self.files += sent
-        self.count(sent=sent, size=int(item[3]), name=item[4])
+        self.count(sent=sent, size=int(size), name=path.partition("/")[0])
 
     def _add(self, what: str, number: int, kinds: str) -> None:
         """Note a total."""

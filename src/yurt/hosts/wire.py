@@ -103,7 +103,7 @@ def pack(
     tail = f"{steps}; printf '%s %d\\n' {end} $code{rest}\n"
     name, apart = "", b""
     if keep != "no":
-        kept = f"{text}{END}".encode(errors="surrogateescape")
+        kept = _kept(script)
         name, missing = sha256_name(kept), missing or f"yurt-missing-{mark}"
         if keep == "opened":
             text = ""
@@ -121,6 +121,21 @@ def pack(
     command = f"sh -c 'eval \"$({read})\"'"
     frame = f"\n{begin}\n".encode(), f"{end} ".encode(), f"\0{mark}".encode()
     return Parcel(command, stdin + apart, *frame, name, missing.encode())
+
+
+def kept_name(script: str) -> str:
+    """Return the name under which a host keeps a script."""
+    return sha256_name(_kept(script))
+
+
+def load_kept(name: str) -> str:
+    """Return one line that loads a script of the host, which then can be called as `yurt_main`; 3 if there is none."""
+    return _call(name, "").replace("{ echo  && exit 0; }", "exit 3").rstrip("\n").replace("\n", "; ")
+
+
+def _kept(script: str) -> bytes:
+    """Return a script as a host keeps it: a function."""
+    return f"yurt_main() {{\n{script}\n}}\n{END}".encode(errors="surrogateescape")
 
 
 def _call(name: str, missing: str) -> str:

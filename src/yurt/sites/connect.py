@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from yurt.backends.kinds import kind_of
-from yurt.backends.registry import backend_of, host_of
+from yurt.backends.registry import backend_of, files_of, host_of
 from yurt.clocks import clocks
 from yurt.config import contexts, paths
 from yurt.errors import UnreachableError
@@ -15,7 +15,7 @@ from yurt.model.context import Context
 from yurt.sites.facts import facts_of
 
 if TYPE_CHECKING:
-    from yurt.backends.base import Backend
+    from yurt.backends.base import Backend, Files
 
 
 def backend(context: Context) -> Backend:
@@ -25,6 +25,11 @@ def backend(context: Context) -> Backend:
 
 def named_backend(name: str) -> Backend:
     return backend(contexts.site(name))
+
+
+def named_files(name: str) -> Files:
+    """Return the files of a context's runs. Imports less than its backend."""
+    return files_of(contexts.site(name), slots=paths.data_home() / "slots")
 
 
 def responding_backend(name: str) -> Backend:

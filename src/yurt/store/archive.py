@@ -102,6 +102,11 @@ class Mirror:
         query = "SELECT 1 FROM mirror WHERE run = ?1 AND run NOT IN (SELECT run FROM to_mirror WHERE run = ?1)"
         return self._db.execute(query, (run,)).fetchone() is not None
 
+    def all_kept(self) -> set[str]:
+        """Return all runs whose local copy is complete."""
+        query = "SELECT run FROM mirror WHERE run NOT IN (SELECT run FROM to_mirror)"
+        return {row[0] for row in self._db.execute(query)}
+
     def note_parts(self, run: str, at: float, parts: bytes) -> None:
         """Record the measured contents of a run's folder."""
         self._db.execute("INSERT OR REPLACE INTO parts VALUES (?, ?, ?)", (run, at, parts))

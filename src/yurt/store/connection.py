@@ -80,7 +80,7 @@ def check(file: str) -> None:
 def explained(error: sqlite3.Error, file: str) -> YurtError | sqlite3.Error:
     """Return the error for the user; the same error if it is a bug of yurt."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL or (code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _is_full(file)):
+    if code == sqlite3.SQLITE_FULL or (code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and is_full(file)):
         return here_is_full(f"the run index {file}", hint=FREE)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return damaged(file, str(error))
@@ -100,7 +100,7 @@ def unusable(file: str, why: str, *, hint: str = "") -> RefusedError:
     return RefusedError(f"cannot open the run index {file}: {why}", code="index-unavailable", hint=hint)
 
 
-def _is_full(file: str) -> bool:
+def is_full(file: str) -> bool:
     """Whether the disk of a file has less room than SQLite needs for its next page."""
     try:
         found = os.statvfs(os.path.dirname(file) or ".")

@@ -74,12 +74,20 @@ class Copies:
         at = self._gone(run)
         return at if at is not None and at > 0 else None
 
+    def all_gone(self, runs: Iterable[str]) -> set[str]:
+        """Return those of these runs whose folder was removed from its site, with one query for all."""
+        rows = dict(self._db.execute("SELECT run, at FROM gone WHERE at > 0"))
+        return {run for run in runs if self._folder_of(run) in rows} if rows else set()
+
     def going_since(self, run: str) -> float | None:
         """Return when an unconfirmed removal began; None if there is none."""
         at = self._gone(run)
         return -at if at is not None and at < 0 else None
 
     def _gone(self, run: str) -> float | None:
-        whole = (self.winner_name(run) or run).partition(".")[0]  # tasks are removed with their sweep
-        row = self._db.execute("SELECT at FROM gone WHERE run = ?", (whole,)).fetchone()
+        row = self._db.execute("SELECT at FROM gone WHERE run = ?", (self._folder_of(run),)).fetchone()
         return row[0] if row else None
+
+    def _folder_of(self, run: str) -> str:
+        """Return the run whose folder has the files of a run: tasks are removed with their sweep."""
+        return (self.winner_name(run) or run).partition(".")[0]

@@ -23,7 +23,7 @@ from yurt.model.run import FINAL, Plan, Run, RunRef, Status
 from yurt.model.tasks import numbers
 from yurt.store.archive import Mirror
 from yurt.store.bad_nodes import BadNodes
-from yurt.store.connection import FREE, connect, damaged, explained, unusable
+from yurt.store.connection import FREE, connect, damaged, explained, is_full, unusable
 from yurt.store.copies import Copies
 from yurt.store.drafts import Drafts
 from yurt.store.estimates import Estimates
@@ -46,6 +46,9 @@ UNSUBMITTED = "('waiting', 'submitting')"
 
 SECOND_PART = "substr(id, instr(id, '-') + 1)"
 """The random part of an id, as the index of the table has it."""
+
+MANY = 500
+"""Runs in one query: an older SQLite allows 999 parameters."""
 
 HIGHEST = "\U0010ffff"
 """Sorts after all characters of ids and names."""
@@ -226,6 +229,10 @@ class Store(
         ):
             self._db.execute(f"DELETE FROM {table} WHERE run = ?1 OR run GLOB ?1 || '.*'", (run,))
 
+    def disk_is_full(self) -> bool:
+        """Whether the disk of the index has almost no space left."""
+        return is_full(self.file)
+
     def get(self, run: str) -> Entry | None:
         if task := ids.split_task(run):
             return self._task(*task)
@@ -268,12 +275,23 @@ class Store(
                 tasks.setdefault(task[0], {})
         for sweep in tasks:
             tasks[sweep] = self._all_tasks(sweep)
+        whole = self._whole([run for run in runs if not ids.split_task(run)])
         found = []
         for run in runs:
             task = ids.split_task(run)
-            entry = tasks[task[0]].get(task[1]) if task else self.get(run)
+            entry = tasks[task[0]].get(task[1]) if task else whole.get(run)
             if entry is not None:
                 found.append(entry)
+        return found
+
+    def _whole(self, runs: Sequence[str]) -> dict[str, Entry]:
+        """Return runs that are not tasks, with one query for many."""
+        found: dict[str, Entry] = {}
+        for at in range(0, len(runs), MANY):
+            some = runs[at : at + MANY]
+            marks = ",".join("?" * len(some))
+            rows = self._db.execute(f"SELECT id, run, status FROM records WHERE id IN ({marks})", some)
+            found |= {run: entry_of((first, second)) for run, first, second in rows}
         return found
 
     def _all_tasks(self, sweep: str) -> dict[int, Entry]:

@@ -195,6 +195,9 @@ class Pods:
             threading.Thread(target=pod.stop, daemon=True).start()
         return winner
 
+    def cancel_runs(self, runs: Sequence[RunRef]) -> dict[str, str]:
+        return {run.id: self.cancel(run) for run in runs}
+
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         raise RefusedError(f"pods: sweep {sweep.id} not found", code="site-refused")
 
@@ -356,6 +359,9 @@ class Pods:
             for folder, disk in disks.items()
             if disk is not None
         }
+
+    def outputs_at_once(self, folder: str, target: Path, pick: Pick, progress: Progress) -> None:
+        """Always leave it to `contents` and `pull`."""
 
     def pull(
         self, runs: Sequence[Pull], target: Path, pick: Pick, progress: Progress, *, everything: bool

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
 from yurt.errors import YurtError
 from yurt.lifecycle.outbox.cancellations import request, tell_cancel
 from yurt.lifecycle.refresh import notify
-from yurt.lifecycle.select import by_sweep, meant
+from yurt.lifecycle.select import meant
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Status
 from yurt.sites import connect, folders
@@ -75,33 +76,50 @@ def _as_one(store: Store, entry: Entry, found: Sequence[Cancelled]) -> Cancelled
 def cancel_runs(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled], YurtError | None]:
     """Cancel runs. A run that was never submitted is cancelled immediately.
 
-    The request is saved first: if a site cannot be reached, the next advance() cancels its runs. Tasks of one sweep
-    take one request to the site. Returns the outcome for each run, and the error of a site that could not be reached.
+    The request is saved first: if a site cannot be reached, the next advance() cancels its runs. Runs of one context,
+    and tasks of one sweep, take one request to the site. Returns the outcome for each run, and the error of a site
+    that could not be reached.
     """
-    groups = list(by_sweep(entries))
     request(store, entries)
     found: dict[str, Cancelled] = {}
     unreachable = None
-    for _sweep, group in groups:
+    by_context: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_context.setdefault(entry.run.context, []).append(entry)
+    for context, group in by_context.items():
         names = [entry.run.id for entry in group]
         alive = [entry.run.id for entry in store.several(names) if not entry.status.final]
         failure: YurtError | None = None
+        ended: list[str] = []
         if alive:
             try:
-                tell_cancel(store, alive, connect.responding_backend(group[0].run.context).runs)
+                ended = tell_cancel(store, alive, connect.responding_backend(context).runs)
             except YurtError as error:
                 failure = unreachable = error
+        if ended:
+            _update(store, context)
         after = {entry.run.id: entry.status for entry in store.several(names)}
         for entry in group:
             run = entry.run.id
-            found[run] = _outcome(entry, after.get(run), failure if run in alive else None)
+            left = run in alive and run in after and after[run].cancel_requested and not after[run].final
+            found[run] = _outcome(entry, after.get(run), failure if left else None, had_ended=run in ended)
     notify.fire(store)
     return [found[entry.run.id] for entry in entries], unreachable
 
 
-def _outcome(entry: Entry, after: Status | None, failure: YurtError | None) -> Cancelled:
+def _update(store: Store, context: str) -> None:
+    """Update the index: runs of the context had ended before they were cancelled. An error is left to the next one."""
+    from yurt.lifecycle.refresh.refresh import refresh_contexts
+
+    with suppress(YurtError):
+        refresh_contexts(store, [context], keep=False)
+
+
+def _outcome(entry: Entry, after: Status | None, failure: YurtError | None, *, had_ended: bool) -> Cancelled:
     run, state = entry.run, after.state if after is not None else "unknown"
     if failure is not None:
         return Cancelled(run.id, run.context, state, False, failure.message)
-    note = f"it had already finished ({entry.status.state})" if entry.status.final else after.reason if after else ""
+    note = after.reason if after else ""
+    if entry.status.final or (had_ended and after is not None and after.final):
+        note = f"it had already finished ({state})"
     return Cancelled(run.id, run.context, state, True, note)

@@ -14,6 +14,7 @@ from yurt.envs.lock import Lock, Package, PackageChange, changes
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
 from yurt.lifecycle.env import build as building
 from yurt.lifecycle.env import choose, prepare
+from yurt.lifecycle.env.known import Definition, contexts_with_environments
 from yurt.lifecycle.env.packages import is_conda, keep, listed
 from yurt.model import layout
 from yurt.model.context import Context
@@ -164,7 +165,7 @@ def list_(names: Sequence[str] = (), *, context: str = "", watch: Watch = unwatc
     found: list[EnvView] = []
     warnings: list[str] = []
     if not names and not context and contexts.current_name("") == "local":
-        names = prepare.contexts_with_environments()
+        names = contexts_with_environments()
     elif not names:
         names = [context]
     for name in names:
@@ -278,7 +279,7 @@ def _complete(name: str, known: Sequence[str], context: str) -> list[str]:
 
 def _view(state: EnvState, context: str) -> EnvView:
     try:
-        known = msgspec.json.decode(state.definition, type=prepare.Definition)
+        known = msgspec.json.decode(state.definition, type=Definition)
     except msgspec.MsgspecError:
         known = None
     view = EnvView(

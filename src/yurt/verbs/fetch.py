@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Sequence
@@ -15,17 +16,19 @@ from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.lifecycle.files import transfer
 from yurt.lifecycle.files.transfer import Fetched, Wanted, shown
 from yurt.lifecycle.select import begun, by_sweep, which
-from yurt.model.files import Contents, count
+from yurt.model.files import Brought, Contents, count
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run
 from yurt.sites import connect, folders
-from yurt.sites.project import Project
 from yurt.store import Entry, Store
 from yurt.store.site_copies import SiteCopy
 from yurt.verbs.result import Result
 
 if TYPE_CHECKING:
     from yurt.backends.base import Files
+
+PROJECT_MARKS = ("yurt.yaml", "pyproject.toml", ".git")
+"""A folder above the current one is that of a project only if it has one of these."""
 
 MOST = 5
 """How many errors to report of runs that could not be fetched."""
@@ -63,7 +66,7 @@ def fetch(
     index = folders.store()
     entries, warnings = begun(index, names, filters, watch=watch)
     several = len(entries) > 1 or any(entry.run.tasks for entry in which(index, names))
-    project = Project().folder.resolve() if folder is not None else None
+    project = _project(folder) if folder is not None else None
     wanted = Wanted(only=only, everything=everything, folder=folder, several=several, project=project)
     done, errors, unmatched = fetch_runs(index, entries, wanted, watch=watch)
     messages = _shortened([error.message for error in errors])
@@ -80,6 +83,18 @@ def fetch(
     return FetchedRuns(
         kind="runs-fetched", data=done, warnings=[*warnings, *messages], exit_code=code, unfinished=unfinished
     )
+
+
+def _project(folder: Path) -> Path | None:
+    """Return the folder of the user's project; None if `folder` is certainly not in it."""
+    with contextlib.suppress(FileNotFoundError):  # the current folder no longer exists
+        path, here = folder.resolve(), Path.cwd().resolve()
+        above = [each for each in (here, *here.parents) if path.is_relative_to(each)]
+        if not any(each == here or any((each / name).exists() for name in PROJECT_MARKS) for each in above):
+            return None
+    from yurt.sites.project import Project  # slow to import
+
+    return Project().folder.resolve()
 
 
 def _shortened(messages: list[str]) -> list[str]:
@@ -100,16 +115,16 @@ def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch:
     for name, group in by_context.items():
         try:
             watch(Event(f"querying {name}"))
-            files = connect.named_backend(name).files
+            files = connect.named_files(name)
             errors += _gone(store, [entry for entry in group if _never_sent(entry)])
             submitted = [entry for entry in group if not _never_sent(entry)]
             if not submitted:
                 continue
-            found, gone = _found(store, files, submitted)
+            found, gone, already = _started(store, files, submitted, wanted, watch) or _found(store, files, submitted)
             errors += _gone(store, gone)
             for some in transfer.together(found, wanted):
                 try:
-                    came, without = transfer.Transfer(store, files, some, wanted).run(watch)
+                    came, without = transfer.Transfer(store, files, some, wanted).run(watch, already)
                     done += came
                     unmatched += without
                 except UnreachableError:
@@ -125,7 +140,24 @@ def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch:
     return FetchedFiles(sorted(done, key=lambda each: places[each.id]), errors, unmatched)
 
 
-def _found(store: Store, files: Files, entries: Sequence[Entry]) -> tuple[list[transfer.Found], list[Entry]]:
+class _Looked(NamedTuple):
+    """Runs with their contents, those that are gone, and what was fetched of a single run already."""
+
+    found: list[transfer.Found]
+    gone: list[Entry]
+    already: Brought | None = None
+
+
+def _started(store: Store, files: Files, entries: Sequence[Entry], wanted: Wanted, watch: Watch) -> _Looked | None:
+    """Look at a single run and fetch it in the same session; None if that is not possible."""
+    here = kind_of(entries[0].run.context_type).here
+    if len(entries) > 1 or here or wanted.everything or store.site_copy(entries[0].run.id) is not None:
+        return None
+    begun = transfer.Transfer(store, files, (), wanted).at_once(entries[0].run, watch)
+    return None if begun is None else _Looked([(entries[0], begun[0])], [], begun[1])
+
+
+def _found(store: Store, files: Files, entries: Sequence[Entry]) -> _Looked:
     """Return runs with their contents, and those that are gone.
 
     A run whose folder, or some of it, was deleted after `yurt storage keep` copied it is read from that copy.
@@ -146,7 +178,7 @@ def _found(store: Store, files: Files, entries: Sequence[Entry]) -> tuple[list[t
             found.append((placed, contents[placed.run.folder]))
         else:
             gone.append(entry)
-    return found, gone
+    return _Looked(found, gone)
 
 
 def _lacks(contents: Contents | None, copy: SiteCopy) -> bool:

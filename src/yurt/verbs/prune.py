@@ -112,7 +112,8 @@ def remove(
     """
     index = folders.store()
     errors = _remove(index, found.removed, watch=watch)
-    gone = [each for each in found.removed if index.gone_at(each.id) is not None]
+    removed = index.all_gone(each.id for each in found.removed)
+    gone = [each for each in found.removed if each.id in removed]
     unused, others = prune_envs.remove(index, found.environments, older_than=older_than, watch=watch)
     errors += others
     if errors and not gone and not unused:
@@ -144,13 +145,14 @@ def _select(
     every = store.newest(where=where, candidates=True) if not named else iter(_with_candidates(store, named))
     found = [entry for entry in every if named or entry.status.final]
     since = None if older_than is None else time.time() - older_than
+    gone = set() if named else store.all_gone(entry.run.id for entry in found)
     kept = [
         entry
         for entry in found
         if (not context or entry.run.context == context)
         and (not states or entry.status.state in states)
         and (since is None or (entry.status.ended or entry.run.created) < since)
-        and (named or store.gone_at(entry.run.id) is None)
+        and entry.run.id not in gone
     ]
     return sorted(kept, key=lambda entry: entry.run.created)
 
@@ -180,11 +182,12 @@ def _judged(store: Store, entries: Sequence[Entry], *, unfetched: bool, named: b
         return [each.run.id for each in store.several([entry.run.id for entry in entries]) if each.status.final]
 
     seen = observe_until_left(query, finished, watch)
+    now = {entry.run.id: entry for entry in store.several([entry.run.id for entry in entries])}
     found: list[Candidate] = []
     for name in places:
         watch(Event(f"measuring runs on {name}"))
-        group = [store.get(entry.run.id) or entry for entry in entries if entry.run.context == name]
-        measured = _measure(connect.named_backend(name).files, [entry.run for entry in group])
+        group = [now.get(entry.run.id, entry) for entry in entries if entry.run.context == name]
+        measured = _measure(connect.named_files(name), [entry.run for entry in group])
         for entry in group:
             has = measured[entry.run.id]
             if has.what == "gone":
@@ -274,7 +277,7 @@ def _remove(store: Store, candidates: Sequence[Candidate], *, watch: Watch) -> l
         group = [each for each in candidates if each.context == name]
         watch(Event(f"removing runs from {name} ({len(group)})"))
         try:
-            _remove_from(store, connect.named_backend(name).files, group)
+            _remove_from(store, connect.named_files(name), group)
         except YurtError as error:
             errors.append(error)
     return errors
@@ -282,7 +285,7 @@ def _remove(store: Store, candidates: Sequence[Candidate], *, watch: Watch) -> l
 
 def _remove_from(store: Store, files: Files, candidates: Sequence[Candidate]) -> None:
     """Remove run folders; the only function that does. First saves their logs and metrics on this machine."""
-    entries = [entry for each in candidates if (entry := store.get(each.id)) is not None]
+    entries = store.several([each.id for each in candidates])
     archive.bring_all(store, files, with_tasks(store, entries))
     runs = [entry.run for entry in entries]
     store.note_going([run.id for run in runs], time.time())

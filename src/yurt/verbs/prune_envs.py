@@ -13,7 +13,7 @@ import msgspec
 from yurt.backends.kinds import kind_of
 from yurt.config import contexts
 from yurt.errors import YurtError
-from yurt.lifecycle.env import prepare
+from yurt.lifecycle.env.known import Definition, contexts_with_environments
 from yurt.model.context import Context
 from yurt.model.env import EnvPlace, UnusedEnv
 from yurt.model.progress import Event, Watch, unwatched
@@ -59,7 +59,7 @@ def survey(
     found: list[PrunedEnv] = []
     warnings: list[str] = []
     known = contexts.load(contexts.default_file()).contexts
-    for name in [context] if context else prepare.contexts_with_environments():
+    for name in [context] if context else contexts_with_environments():
         each = known.get(name)  # runs of a context that was removed can be removed, too
         if each is None or kind_of(each.type).here:
             continue
@@ -109,7 +109,7 @@ def _prune(
 
 def _view(unused: UnusedEnv, context: str, place: EnvPlace) -> PrunedEnv:
     try:
-        known = msgspec.json.decode(unused.definition, type=prepare.Definition)
+        known = msgspec.json.decode(unused.definition, type=Definition)
     except msgspec.MsgspecError:
         known = None
     return PrunedEnv(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from yurt.clocks import clocks
 from yurt.config import contexts, facts
+from yurt.lifecycle.refresh.full_disk import checked
 from yurt.lifecycle.refresh.local_ends import LocalEnds
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import meant
@@ -81,7 +82,9 @@ def until_ended(
     longest = longest_pause(sorted({entry.run.context for entry in entries}))
 
     def refresh(contexts: Sequence[str], unfinished: Sequence[Entry]) -> list[Entry]:
-        refreshed = refresh_contexts(store, contexts, steps=STEPS, uploads=_upload_time(unfinished, deadline))
+        uploads = _upload_time(unfinished, deadline)
+        names = [entry.run.id for entry in unfinished]
+        refreshed = checked(store, names, lambda: refresh_contexts(store, contexts, steps=STEPS, uploads=uploads))
         entries = store.several(runs)
         on_refresh(entries, refreshed.warnings)
         return [entry for entry in entries if not entry.status.final]

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 
 import msgspec
 
 from yurt.backends import scripts
 from yurt.backends.job import log_files, module, variables
+from yurt.backends.job.quoting import own_arguments, quote
 from yurt.model import layout, tasks
 from yurt.model import params as values
 from yurt.model.race import item_of
@@ -325,17 +326,6 @@ def _mrunner(content: bytes) -> list[bytes]:
 def params(plan: Plan) -> bytes:
     """Return the text of params.json."""
     return msgspec.json.encode(plan.run.params) + b"\n"
-
-
-def quote(text: str) -> str:
-    """Quote a text for a script; all text in a script passes through here."""
-    return shlex.quote(text)
-
-
-def own_arguments(paths: Sequence[str]) -> str:
-    """Return the arguments of `own` (own.sh) for yurt's folder on a site and paths below it."""
-    storage = paths[0].rpartition("/")[0] or "/"
-    return " ".join(quote(path) for path in [storage, *paths])
 
 
 def _one_line(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import stat
@@ -20,6 +21,7 @@ from yurt.backends.job import script
 from yurt.backends.local import process, runner, waiter
 from yurt.backends.shell import ownership
 from yurt.backends.shell.backend import ShellBackend, read_gates
+from yurt.errors import RefusedError
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model import ids, layout, tasks
@@ -161,6 +163,16 @@ class LocalBackend(ShellBackend):
             if ticket["run"].partition(".")[0] == run.id if sweep else _runs(ticket, run.id, winner):
                 _signal(ticket["pid"], ticket["born"], signal.SIGTERM)
         return winner
+
+    def cancel_runs(self, runs: Sequence[RunRef]) -> dict[str, str]:
+        names = (layout.EXIT, f"{layout.EXIT}.d")
+        over = {run.id for run in runs if any(os.path.exists(f"{run.folder}/{name}") for name in names)}
+        found = {}
+        for run in runs:
+            with contextlib.suppress(RefusedError):
+                winner = self.cancel(run)
+                found[run.id] = "ended" if run.id in over else winner
+        return found
 
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         numbers = list(tasks.numbers(sweep.open))

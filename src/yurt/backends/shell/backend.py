@@ -14,7 +14,7 @@ import msgspec
 
 from yurt.backends import scripts
 from yurt.backends.answers import ChangedFiles, CodeParcel, Observed, Placed, Preview
-from yurt.backends.job import module, script
+from yurt.backends.job import module, quoting, script
 from yurt.backends.shell import ownership
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import Host
@@ -134,6 +134,9 @@ class ShellBackend(ABC):
 
     @abstractmethod
     def cancel(self, run: RunRef) -> str: ...
+
+    @abstractmethod
+    def cancel_runs(self, runs: Sequence[RunRef]) -> dict[str, str]: ...
 
     @abstractmethod
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]: ...
@@ -289,9 +292,9 @@ class ShellBackend(ABC):
 
 def _ask_room(mark: str, tier: TierPlace) -> str:
     """Return the first lines of a submission, which print how full a tier is. They read nothing of its input."""
-    name, path = script.quote(tier.name), script.quote(tier.path)
+    name, path = quoting.quote(tier.name), quoting.quote(tier.path)
     calls = f"tier_use {name} {path} < /dev/null\nuser_quotas < /dev/null\nsection placed\n"
-    return scripts.text("tier_use.sh") + f"mark={script.quote(mark)}\n{calls}"
+    return scripts.text("tier_use.sh") + f"mark={quoting.quote(mark)}\n{calls}"
 
 
 def _read_room(mark: str, text: str, tier: TierPlace) -> TierUse:

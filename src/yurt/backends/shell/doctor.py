@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from yurt.backends import scripts
-from yurt.backends.job.script import quote
+from yurt.backends.job.quoting import quote
 from yurt.model.disk import Quota, Space, number, read_quotas, read_spaces
 
 

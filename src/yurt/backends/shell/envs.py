@@ -11,6 +11,7 @@ import msgspec
 
 from yurt.backends import scripts
 from yurt.backends.job import script as job
+from yurt.backends.job.quoting import quote
 from yurt.backends.shell import ownership
 from yurt.backends.shell.env_answers import read_states, read_tools, read_unused
 from yurt.clocks import clocks
@@ -88,7 +89,7 @@ class ShellEnvs:
         mark = f"yurt-{os.urandom(4).hex()}"
         text = scripts.text("environment.sh", "job") + scripts.text("env_index.sh") + scripts.text("env_ask.sh")
         answer = self._host.run(
-            LOGIN.format(text=job.quote(text)), mark, f"{base}/tools", modules_init, *modules, timeout=120
+            LOGIN.format(text=quote(text)), mark, f"{base}/tools", modules_init, *modules, timeout=120
         )
         return read_tools(mark, answer.text, now=time.time())
 
@@ -105,7 +106,7 @@ class ShellEnvs:
         text = scripts.text("environment.sh", "job") + scripts.text("env_wheels.sh")
         version = "cp" + "".join(python.version.split(".")[:2])
         words = (mark, python.path, version, "\n".join(names), "\n".join(folders), modules_init, *modules)
-        answer = self._host.run(LOGIN.format(text=job.quote(text)), *words, timeout=600)
+        answer = self._host.run(LOGIN.format(text=quote(text)), *words, timeout=600)
         line = next((each for each in answer.text.splitlines() if each.startswith(f"{mark} ")), "")
         if answer.code or not line:
             raise refusal(self._host.name, "cannot read the wheelhouse", answer.errors)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from yurt.backends import scripts
 from yurt.backends.shell import ownership
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
-from yurt.model.calls import CallResult
 from yurt.model.files import (
     Brought,
     Contents,
@@ -29,8 +29,11 @@ from yurt.model.files import (
     Removed,
     Survey,
 )
-from yurt.model.growth import Growing, Kind, Reader
-from yurt.model.storage import TierPlace, TierUse
+
+if TYPE_CHECKING:
+    from yurt.model.calls import CallResult
+    from yurt.model.growth import Growing, Kind, Reader
+    from yurt.model.storage import TierPlace, TierUse
 
 READ = '[ -f "$1" ] || exit 44; cat -- "$1"'
 
@@ -112,6 +115,13 @@ class ShellFiles:
 
         found, self._has_rsync = pull.contents(self._host, folders)
         return found
+
+    def outputs_at_once(
+        self, folder: str, target: Path, pick: Pick, progress: Progress
+    ) -> tuple[Contents, Brought | None] | None:
+        from yurt.backends.shell import pull
+
+        return pull.outputs_at_once(self._host, folder, target, pick, progress)
 
     def pull(
         self, runs: Sequence[Pull], target: Path, pick: Pick, progress: Progress, *, everything: bool

@@ -79,13 +79,14 @@ measure_part() { # measure_part all|written FOLDER…: measures the working dire
   [ $# -eq 0 ] || measure_some "$@"
 }
 measure_some() {
-  if found=$($finder '%s %T@ %H\n' "$@" 2> /dev/null); then
-    printf '%s\n' "$found" | LC_ALL=C awk 'NF {
+  { $finder '%s %T@ %H\n' "$@" 2> /dev/null || echo "? ?"; } | LC_ALL=C awk '
+      $1 == "?" { hidden = 1 }
+      {
         at = index($0, " /"); folder = substr($0, at + 1)
         files[folder]++; bytes[folder] += $1; if ($2 + 0 > newest[folder] + 0) newest[folder] = $2
       }
-      END { for (folder in files) printf "%.0f:%.0f:%s %s\n", files[folder], bytes[folder], newest[folder], folder }'
-  else
-    for each; do echo "$(measure "$each") $each"; done
-  fi
+      END {
+        if (hidden) exit 1
+        for (folder in files) printf "%.0f:%.0f:%s %s\n", files[folder], bytes[folder], newest[folder], folder
+      }' || for each; do echo "$(measure "$each") $each"; done
 }

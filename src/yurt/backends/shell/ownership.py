@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from yurt.backends import scripts
-from yurt.backends.job import script as job
+from yurt.backends.job import quoting
 from yurt.errors import RefusedError
 from yurt.hosts import Host
 from yurt.hosts.base import TIMEOUT, Answer
@@ -50,19 +50,25 @@ def run(
     `first`, which is evaluated before it. `make`: make yurt's folder on the site if it does not exist.
     `prefetch`, `ahead`: see `Host.run`.
     """
+    script, calls = parts(folders, script, also, make=make)
     answer = host.run(
-        f'{_functions(make=make)}eval "$yurt_first"\n{script}',
+        script,
         *arguments,
         stdin=stdin,
         timeout=timeout,
         prefetch=prefetch,
-        first=_calls(folders, also, make=make) + first,
+        first=calls + first,
         fixed=True,
         ahead=ahead,
     )
     if answer.code in (OPEN, FOREIGN):
         raise refused(host.name, answer.code, answer.errors)
     return answer
+
+
+def parts(folders: Sequence[str], script: str, also: Sequence[str] = (), *, make: bool = False) -> tuple[str, str]:
+    """Return a script that first checks folders, the same for all folders, and what it evaluates as $yurt_first."""
+    return f'{_functions(make=make)}eval "$yurt_first"\n{script}', _calls(folders, also, make=make)
 
 
 def send(
@@ -108,12 +114,12 @@ def _calls(folders: Sequence[str], also: Sequence[str] = (), *, make: bool = Fal
     for path in also:
         next(iter(found.values()))[path] = None
     stop = '|| { code=$?; printf "%s\\n" "$unsafe" >&2; exit $code; }\n'
-    calls = [f"own {job.own_arguments(list(paths))} {stop}" for paths in found.values()]
+    calls = [f"own {quoting.own_arguments(list(paths))} {stop}" for paths in found.values()]
     if not make:  # a second folder of yurt, such as that in the home folder, is checked if it exists
         seconds = zip(list(found)[1:], calls[1:], strict=True)
-        calls[1:] = [f"[ ! -e {job.quote(base)} ] || {call}" for base, call in seconds]
+        calls[1:] = [f"[ ! -e {quoting.quote(base)} ] || {call}" for base, call in seconds]
     if make:
-        calls += [*(f"make_base {job.own_arguments([base])} {stop}" for base in found)]
+        calls += [*(f"make_base {quoting.own_arguments([base])} {stop}" for base in found)]
     return "".join(calls)
 
 
@@ -122,5 +128,5 @@ def refused(name: str, code: int, errors: str) -> RefusedError:
     hint = "choose a folder of your own as `storage_dir` with `yurt context edit`"
     path = re.search(r" (?:to|in) (/.*)", reason) if code == OPEN else None
     if path:
-        hint = f"check what is in it, then type this on {name}: `chmod go-w {job.quote(path[1])}`"
+        hint = f"check what is in it, then type this on {name}: `chmod go-w {quoting.quote(path[1])}`"
     return RefusedError(f"{name}: {reason}, so yurt does not use it", code="storage-unsafe", hint=hint)

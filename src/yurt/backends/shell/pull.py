@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ import msgspec
 from yurt.backends import scripts
 from yurt.backends.shell import ownership
 from yurt.errors import RefusedError, YurtError
-from yurt.hosts import Host, rsync, rsync_process
+from yurt.hosts import Host, SshHost, rsync, rsync_process, rsync_shell, wire
 from yurt.hosts.base import refusal
 from yurt.model import layout
 from yurt.model.files import NOTHING, RESULT_PARTS, Brought, Contents, Measures, Pick, Progress, Pull
@@ -35,6 +36,14 @@ for each; do printf '%s\\0' "$each" && not_results "$each" && printf '\\0'; done
 """
 """Prints each run folder, the files in its working directory that are not results, and an empty entry."""
 
+LOOK = (
+    'folder=$1 mark=$2; shift 2; found=$(printf "%s\\n" "$folder" | (yurt_main) 2> /dev/null) || exit 3; '
+    'printf "%s\\n" "$mark" "$found" "$mark" >&2; '
+    f'case $found in rsync*" $folder/{layout.OUTPUTS}"*) ;; *) exit 3 ;; esac; '
+    f'case $found in *" $folder/{layout.WORK}"*) exit 3 ;; esac; '
+)
+"""Prints the contents of a run between marks, and exits unless rsync can fetch all of its results from its outputs."""
+
 HAS_RSYNC = "command -v rsync > /dev/null 2>&1"
 
 Transfer = Callable[..., tuple[str, Brought]]
@@ -43,12 +52,18 @@ Transfer = Callable[..., tuple[str, Brought]]
 def contents(host: Host, folders: Sequence[str]) -> tuple[dict[str, Contents], bool]:
     """Return the contents of run folders, and whether the host has rsync."""
     lines = "".join(f"{folder}\n" for folder in folders)
-    answer = ownership.run(
-        host, folders, scripts.text("measure.sh") + scripts.text("contents.sh"), stdin=lines.encode(), timeout=600
-    )
+    answer = ownership.run(host, folders, _contents_script(), stdin=lines.encode(), timeout=600)
     if answer.code:
         raise refusal(host.name, "cannot read the run folders", answer.errors)
-    method, *lines_of_runs = answer.text.splitlines()
+    return _read_contents(answer.text, folders)
+
+
+def _contents_script() -> str:
+    return scripts.text("measure.sh") + scripts.text("contents.sh")
+
+
+def _read_contents(text: str, folders: Sequence[str]) -> tuple[dict[str, Contents], bool]:
+    method, *lines_of_runs = text.splitlines()
     states, measures = lines_of_runs[: len(folders)], lines_of_runs[len(folders) :]
     sizes = {folder: measure for measure, _, folder in (line.partition(" ") for line in measures)}
     found = {
@@ -57,6 +72,28 @@ def contents(host: Host, folders: Sequence[str]) -> tuple[dict[str, Contents], b
         if state != "gone"
     }
     return found, method == "rsync"
+
+
+def outputs_at_once(
+    host: Host, folder: str, target: Path, pick: Pick, progress: Progress
+) -> tuple[Contents, Brought | None] | None:
+    """Look at a run folder and fetch its outputs in one session; see `Files.outputs_at_once`."""
+    if not isinstance(host, SshHost) or "\n" in folder or not rsync_process.usable() or not rsync_shell.is_direct(host):
+        return None
+    script, calls = ownership.parts([folder], _contents_script())
+    name = wire.kept_name(script)
+    if name not in (host.kept() or ()):
+        return None  # contents() sends it
+    mark = f"yurt-contents-{os.urandom(8).hex()}"
+    before = f"yurt_first={shlex.quote(calls.rstrip().replace(chr(10), '; '))}; {wire.load_kept(name)}; {LOOK}"
+    source = f"{folder}/{layout.OUTPUTS}"
+    errors, brought = rsync.bring_after(host, source, target, pick, progress, script=before, arguments=[folder, mark])
+    _before, _mark, answer = errors.partition(f"{mark}\n")
+    text, ended, _after = answer.partition(f"\n{mark}\n")
+    if not ended:
+        return None
+    found, _has_rsync = _read_contents(text, [folder])
+    return (found[folder], brought) if folder in found else None
 
 
 def pull(

@@ -129,6 +129,17 @@ class SlurmBackend(ShellBackend):
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
         return answer.text.strip()
 
+    def cancel_runs(self, runs: Sequence[RunRef]) -> dict[str, str]:
+        if any("\n" in run.folder for run in runs):
+            return {run.id: self.cancel(run) for run in runs}
+        lines = "".join(f"{run.id} {run.folder}\n" for run in runs).encode()
+        text = script.closer() + scripts.text("cancel_runs.sh", "slurm")
+        answer = ownership.run(self.host, [run.folder for run in runs], text, stdin=lines, timeout=600)
+        if answer.code:
+            raise self._unfinished(answer) or refusal(self.host.name, "cannot cancel the runs", answer.errors)
+        words = (line.partition(" ") for line in answer.text.splitlines())
+        return {run: winner.strip() for run, _, winner in words if winner.strip()}
+
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         lines = "".join(f"{number}\n" for number in tasks.numbers(sweep.open)).encode()
         text = script.closer() + scripts.text("cancel_tasks.sh", "slurm")

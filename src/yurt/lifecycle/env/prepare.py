@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from yurt.config import contexts, paths
+from yurt.config import paths
 from yurt.envs import cuda
 from yurt.envs.address import address
 from yurt.envs.declared import Declared
@@ -20,6 +19,7 @@ from yurt.envs.lock import Lock
 from yurt.envs.target import Target
 from yurt.errors import RefusedError, YurtError
 from yurt.lifecycle.env import conda, locks
+from yurt.lifecycle.env.known import Definition
 from yurt.lifecycle.env.packages import kept
 from yurt.lifecycle.env.python import Chosen, can_give_uv, choose
 from yurt.lifecycle.env.wheelhouse import choose_packages
@@ -34,21 +34,6 @@ from yurt.sites.person import person
 
 WORTH_UV = 20
 """From so many packages on, a site that lacks uv gets it: it installs them in a fraction of the time of pip."""
-
-
-class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """What is recorded of an environment beside it, for lists."""
-
-    address: str
-    title: str
-    kind: str
-    project: str
-    python: str
-    modules: list[str]
-    packages: int
-    created: float
-    user: str
-    host: str
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,14 +140,6 @@ def prepare(
     if before is None or msgspec.structs.replace(before.build, definition=build.definition) != build:
         _save(context.name, prepared)
     return prepared
-
-
-def contexts_with_environments() -> list[str]:
-    """Return the contexts for which this machine has prepared environments."""
-    folder, known = paths.data_home() / "envs", contexts.load(contexts.default_file()).contexts
-    files = folder.glob("*-*.json") if folder.exists() else ()
-    names = {re.sub(r"-[0-9a-f]{16}(-\w+)?\.json$", "", file.name) for file in files}
-    return sorted(names & known.keys())
 
 
 def place_of(context: Context, declared: Declared) -> EnvPlace:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 import zlib
 from collections.abc import Iterator
 
 
 def record(target: str) -> bytes:
     """Return the names, sizes and times of all files in a folder, compressed."""
-    return zlib.compress(b"\0".join(_entries(target)))
+    return zlib.compress(b"\0".join(_entries(target)), 1)
 
 
 def is_complete(target: str, recorded: bytes) -> bool:
@@ -20,14 +19,22 @@ def is_complete(target: str, recorded: bytes) -> bool:
 
 
 def _entries(target: str) -> Iterator[bytes]:
-    root = os.fsencode(target)
-    for folder, folders, names in os.walk(root):
-        for name in (*names, *folders):
-            path = folder + b"/" + name
-            try:
-                found = os.lstat(path)
-            except OSError:
-                continue
-            if not stat.S_ISDIR(found.st_mode):
-                changed = 0 if stat.S_ISLNK(found.st_mode) else int(found.st_mtime)
-                yield b"%d %d %s" % (found.st_size, changed, path[len(root) + 1 :])
+    folders = [(os.fsencode(target), b"")]
+    while folders:
+        folder, below = folders.pop()
+        try:
+            found = os.scandir(folder)
+        except OSError:
+            continue
+        with found:
+            for each in found:
+                name = below + each.name
+                try:
+                    if each.is_dir(follow_symlinks=False):
+                        folders.append((each.path, name + b"/"))
+                        continue
+                    known = each.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                changed = 0 if each.is_symlink() else int(known.st_mtime)
+                yield b"%d %d %s" % (known.st_size, changed, name)

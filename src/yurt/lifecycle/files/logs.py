@@ -9,6 +9,7 @@ from yurt import queue_prefetch
 from yurt.clocks import clocks
 from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.lifecycle.refresh import early
+from yurt.lifecycle.refresh.full_disk import checked
 from yurt.model import log_chunks
 from yurt.model.files import LogPosition, LogSink, Stream
 from yurt.model.run import Run
@@ -125,7 +126,7 @@ def _to(sink: Sink) -> LogSink:
 def _has_finished(store: Store, run: Run) -> bool:
     from yurt.lifecycle.refresh.refresh import refresh_contexts
 
-    refreshed = refresh_contexts(store, [run.context])
+    refreshed = checked(store, [run.id], lambda: refresh_contexts(store, [run.context]))
     entry = store.get(run.id)
     return not refreshed.failed and (entry is None or entry.status.final)
 
@@ -137,7 +138,7 @@ def until_decided(store: Store, run: Run) -> Run:
 
     pause = clocks().first_refresh
     while True:
-        refresh_contexts(store, contexts_of(store, run))
+        checked(store, [run.id], lambda: refresh_contexts(store, contexts_of(store, run)))
         entry = store.get(run.id)
         if entry is None or entry.status.final or entry.run.folder:
             return run if entry is None else entry.run

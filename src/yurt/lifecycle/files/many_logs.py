@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from yurt.errors import UnreachableError, YurtError
 from yurt.lifecycle.files.logs import copy_saved
+from yurt.lifecycle.refresh.full_disk import checked
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids
 from yurt.model.files import LogPosition, Stream
@@ -90,7 +91,7 @@ def follow_many(
     pause, tail = 0.5, lines
     while True:
         try:
-            refreshed = refresh_contexts(store, [context])
+            refreshed = checked(store, names, lambda: refresh_contexts(store, [context]))
             if context in refreshed.failed:
                 raise refreshed.failed[context]
             entries = store.several(names)

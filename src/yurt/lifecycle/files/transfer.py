@@ -98,10 +98,16 @@ class Transfer:
         # A glob that ends with a slash selects everything below the folder.
         self._only = [f"{glob}**" if glob.endswith("/") else glob for glob in wanted.only]
 
-    def run(self, watch: Watch) -> tuple[list[Fetched], list[Run]]:
-        """Fetch everything. Return what was fetched of each run, and the runs in which no file matches."""
+    def run(self, watch: Watch, already: Brought | None = None) -> tuple[list[Fetched], list[Run]]:
+        """Fetch everything. Return what was fetched of each run, and the runs in which no file matches.
+
+        `already`: what `at_once` has fetched, which is everything.
+        """
         nonempty = [each for each in self._group if self._wanted.everything or has_results(each[1])]
-        brought = self._pull(nonempty, watch) if nonempty else {}
+        if already is not None:
+            brought = {self._group[0][0].run.id: ("rsync", already)}
+        else:
+            brought = self._pull(nonempty, watch) if nonempty else {}
         done, unmatched = [], []
         for entry, contents in self._group:
             way, result = brought.get(entry.run.id, ("", None))
@@ -110,6 +116,21 @@ class Transfer:
             else:
                 done.append(self._fetched(entry, contents, way, result))
         return done, unmatched
+
+    def at_once(self, run: Run, watch: Watch) -> tuple[Contents, Brought | None] | None:
+        """Look at a run and fetch its outputs, in one session if the site can; see `Files.outputs_at_once`.
+
+        Not if folders above the target would have to be made: there may be nothing to fetch.
+        """
+        target = self._wanted.target(run)
+        if not target.parent.is_dir():
+            return None
+        pick = Pick(self._only, backup=self._in_project(target))
+        with self._made([target], self._wanted.folder is None) as made:
+            found = self._files.outputs_at_once(run.folder, target, pick, _progress(watch, run.id))
+            if found is None or found[1] is None:
+                _remove_empty(made)
+        return found
 
     def _fetched(self, entry: Entry, contents: Contents, way: str, result: Brought | None) -> Fetched:
         run = entry.run
@@ -163,16 +184,19 @@ class Transfer:
 
     def _in_project(self, target: Path) -> bool:
         """Whether the target contains files of the user's project, which have to be kept."""
-        project, path = self._wanted.project, target.resolve()
-        return project is not None and path.is_relative_to(project) and not path.is_relative_to(project / RESULTS)
+        project = self._wanted.project
+        if project is None:
+            return False
+        path = target.resolve()
+        return path.is_relative_to(project) and not path.is_relative_to(project / RESULTS)
 
     @contextlib.contextmanager
-    def _made(self, targets: Sequence[Path], ignored: bool) -> Iterator[None]:
-        """Create the target folders; afterwards remove those that stayed empty."""
+    def _made(self, targets: Sequence[Path], ignored: bool) -> Iterator[list[Path]]:
+        """Create the target folders and yield those that are new; afterwards remove those that stayed empty."""
         fresh = [each for each in (targets[0].parent,) if not each.exists()]
         made = [*(target for target in targets if _make(target, ignored=ignored)), *fresh]
         try:
-            yield
+            yield made
         except BaseException:
             _remove_empty(made)
             raise

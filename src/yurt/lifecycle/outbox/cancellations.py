@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from yurt.errors import RefusedError
 from yurt.model import ids
 from yurt.model import tasks as numbering
 from yurt.model.run import Run, RunRef, Status
@@ -17,41 +19,65 @@ from yurt.store import Entry, Store
 if TYPE_CHECKING:
     from yurt.backends.base import Runs
 
+ENDED = "ended"
+"""The answer of a site for a run that has ended."""
 
-def tell_cancel(store: Store, runs: Sequence[str], site: Runs) -> None:
-    """Cancel runs on their site, whether they have started or not. Tasks of one sweep take one request.
 
-    UnreachableError: some of the requests may have reached the site. RefusedError: the site refused.
+def tell_cancel(store: Store, runs: Sequence[str], site: Runs) -> list[str]:
+    """Cancel runs on their site, whether they have started or not. Return those that had already ended there.
+
+    All runs and sweeps take one request, and the tasks of each other sweep one. UnreachableError: some of the requests
+    may have reached the site. RefusedError: the site refused some of them; the others are cancelled.
     """
     tasks: dict[str, list[int]] = {}
+    whole: list[str] = []
     for run in runs:
         if task := ids.split_task(run):
             tasks.setdefault(task[0], []).append(task[1])
         else:
-            _cancel_run(store, run, site)
+            whole.append(run)
+    ended, refused = _cancel_whole(store, whole, site) if whole else ([], None)
     for sweep, numbers in tasks.items():
-        _cancel_tasks(store, sweep, numbers, site)
+        try:
+            ended += _cancel_tasks(store, sweep, numbers, site)
+        except RefusedError as error:
+            refused = refused or error
+    if refused is not None:
+        raise refused
+    return ended
 
 
-def _cancel_run(store: Store, run: str, site: Runs) -> None:
-    entry = store.get(run)
-    if entry is None or entry.status.final:
-        return
-    winner = site.cancel(RunRef(run, entry.run.folder, entry.run.created))
-    if entry.run.tasks:
-        note_sweep_cancelled(store, entry.run, set(numbering.numbers(winner.partition(" ")[2])))
-    else:
-        store.change([run], lambda _run, status: _after_cancel(status, winner))
+def _cancel_whole(store: Store, runs: Sequence[str], site: Runs) -> tuple[list[str], RefusedError | None]:
+    """Cancel runs and sweeps. Return those that had ended, and why the site refused one of them."""
+    entries = {entry.run.id: entry for entry in store.several(runs) if not entry.status.final}
+    refs = [RunRef(entry.run.id, entry.run.folder, entry.run.created) for entry in entries.values()]
+    winners: dict[str, str] = {}
+    refused: RefusedError | None = None
+    with suppress(RefusedError):  # raised again below, for the runs that it is about
+        winners = site.cancel_runs(refs) if refs else {}
+    for ref in refs:
+        try:
+            winners[ref.id] = winners.get(ref.id) or site.cancel(ref)
+        except RefusedError as error:
+            refused = refused or error
+    alone = [run for run in winners if not entries[run].run.tasks]
+    store.change(alone, lambda run, status: _after_cancel(status, winners[run]))
+    for run, winner in winners.items():
+        if entries[run].run.tasks:
+            note_sweep_cancelled(store, entries[run].run, set(numbering.numbers(winner.partition(" ")[2])))
+    return [run for run in alone if winners[run] == ENDED], refused
 
 
-def _cancel_tasks(store: Store, sweep: str, numbers: Sequence[int], site: Runs) -> None:
+def _cancel_tasks(store: Store, sweep: str, numbers: Sequence[int], site: Runs) -> list[str]:
+    """Cancel tasks of a sweep; return those that had ended."""
     whole, known = store.get(sweep), store.tasks(sweep)
     alive = [number for number in numbers if number not in known or not known[number].final]
     if whole is None or not alive:
-        return
+        return []
     ref = RunRef(sweep, whole.run.folder, whole.run.created, open=numbering.ranges(alive))
     winners = site.cancel_tasks(ref)
     store.change_tasks(sweep, alive, lambda number, status: _after_cancel(status, winners.get(number, "")))
+    return [ids.task(sweep, number) for number in alive if winners.get(number) == ENDED]
 
 
 def _after_cancel(status: Status, winner: str, now: float = 0) -> Status:
@@ -60,6 +86,10 @@ def _after_cancel(status: Status, winner: str, now: float = 0) -> Status:
     if winner == CANCELLED:
         return never_started(status, now or time.time())
     state = "unknown" if status.state in ("waiting", "submitting") else status.state
+    if winner == ENDED:  # the next refresh updates the state
+        return msgspec.structs.replace(status, state=state, cancel_requested=False)
+    if winner and state in ("unknown", "queued") and status.started is None:
+        state = "running"  # a job has passed the gate since the index was updated
     return msgspec.structs.replace(status, state=state, reason=TERMINATING, cancel_requested=False)
 
 

@@ -55,9 +55,8 @@ def send_waiting(
     sending = _Sending(store, context, backend, watch, fresh=fresh, claim=claim)
     with _reset_untried(store, fresh, sending.refused):
         try:
-            for runs in _by_sweep(store.cancels(context)):
-                with suppress(RefusedError):  # repeated the next time; must not block other runs
-                    tell_cancel(store, runs, backend.runs)
+            with suppress(RefusedError):  # repeated the next time; must not block other runs
+                tell_cancel(store, store.cancels(context), backend.runs)
             sending.submit_all(store.outbox(context))
         except UnreachableError as error:
             return sending.result(error)
@@ -227,14 +226,6 @@ def _queue(plan: Plan) -> tuple[str | None, ...]:
     """Return what a site's submit limits depend on: if one queue is full, others may not be."""
     resources = plan.run.resources
     return resources.account, resources.partition, resources.qos
-
-
-def _by_sweep(runs: Sequence[str]) -> list[list[str]]:
-    """Group tasks by sweep; each run is a group of its own."""
-    found: dict[str, list[str]] = {}
-    for run in runs:
-        found.setdefault(run.partition(".")[0] + ("." if "." in run else ""), []).append(run)
-    return list(found.values())
 
 
 def _jobs_before(store: Store, plan: Plan, *, fresh: bool) -> list[str] | None:

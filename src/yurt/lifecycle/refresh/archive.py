@@ -77,7 +77,8 @@ def catch_up(store: Store, context: str, files: Files, *, watch: Watch = unwatch
 
 def bring_all(store: Store, files: Files, entries: Sequence[Entry]) -> None:
     """Save everything due of finished runs, in as many requests as needed. UnreachableError: not all was saved."""
-    left = [entry for entry in entries if entry.status.final and not store.is_kept(entry.run.id)]
+    kept = store.all_kept()
+    left = [entry for entry in entries if entry.status.final and entry.run.id not in kept]
     while left:
         _saved, asked = take(store, files, left, seconds=LONG)
         left = left[asked:]

@@ -1,0 +1,17 @@
+"""Quotes text for scripts. Pure; imports little, because every operation on a site needs it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+
+def quote(text: str) -> str:
+    """Quote a text for a script; all text in a script passes through here."""
+    return shlex.quote(text)
+
+
+def own_arguments(paths: Sequence[str]) -> str:
+    """Return the arguments of `own` (own.sh) for yurt's folder on a site and paths below it."""
+    storage = paths[0].rpartition("/")[0] or "/"
+    return " ".join(quote(path) for path in [storage, *paths])
