@@ -13,9 +13,10 @@ _NAMES = (
 )
 _FOLDERS = rb"(?:\.docker/config\.json|\.(?:ssh|gnupg|aws|azure|kube|config/gcloud)/[^\0]*)"
 _BY_NAME = re.compile(rb"[\0/](?:" + _NAMES + rb"|" + _FOLDERS + rb")(?=\0)")
-_KEY = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")
-_OTHER_KEY = re.compile(rb"PuTTY-User-Key-File-|AGE-SECRET-KEY-1")
-_CLOUD_KEY = re.compile(rb'"private_key"\s*:\s*"-----BEGIN ')
+# Only changed files are searched for these: re compiles them on first use.
+_KEY = rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
+_OTHER_KEYS = (b"PuTTY-User-Key-File-", b"AGE-SECRET-KEY-1")
+_CLOUD_KEY = rb'"private_key"\s*:\s*"-----BEGIN '
 
 LARGEST = 64 << 10
 """Keys are smaller than this."""
@@ -32,7 +33,7 @@ def by_name(names: Iterable[bytes]) -> set[bytes]:
 
 def is_certificate(name: bytes, content: bytes) -> bool:
     """Whether a .pem file contains certificates or public keys only."""
-    return name.endswith(b".pem") and b"-----BEGIN " in content and not _KEY.search(content)
+    return name.endswith(b".pem") and b"-----BEGIN " in content and not re.search(_KEY, content)
 
 
 def by_content(content: bytes) -> bool:
@@ -40,4 +41,6 @@ def by_content(content: bytes) -> bool:
     if len(content) > LARGEST:
         return False
     start = content[:200].lstrip(b"\xef\xbb\xbf \t\r\n")
-    return bool(_KEY.match(start) or _OTHER_KEY.match(start) or (start[:1] == b"{" and _CLOUD_KEY.search(content)))
+    if start.startswith(b"-----BEGIN "):
+        return bool(re.match(_KEY, start))
+    return start.startswith(_OTHER_KEYS) or (start[:1] == b"{" and bool(re.search(_CLOUD_KEY, content)))
