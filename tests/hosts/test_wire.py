@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from yurt.errors import UserError
@@ -43,15 +43,29 @@ def test_a_stream_never_yields_a_part_of_the_end_marker(chunks: list[bytes]) -> 
     assert out == answer and held.startswith(parcel.end)
 
 
-def test_a_truncated_script_does_nothing(tmp_path: Path) -> None:
+@settings(max_examples=40, deadline=None)
+@given(words=st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20), max_size=3))
+@example(words=["\\n \\\\ \\c \\0101 %s\n", 'it\'s "$x" `y`', "-n"])
+def test_any_text_can_be_an_argument_of_a_short_script(words: list[str]) -> None:
+    parcel = wire.pack('for each; do printf "%s|" "$each"; done', words)
+    assert parcel.command == wire.ONE_LINE
+    done = subprocess.run(["sh", "-c", parcel.command], input=parcel.stdin, capture_output=True, check=True)
+    framed = wire.unpack(parcel, done.stdout)
+    assert framed == wire.Framed("".join(f"{each}|" for each in words).encode(), 0)
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_truncated_script_does_nothing(tmp_path: Path, long: bool) -> None:
     """Truncated at every byte: either nothing runs, or the script was complete."""
     ledger = tmp_path / "ledger"
-    parcel = wire.pack('echo one >> "$1"\nif true; then\necho two >> "$1"\nfi', [str(ledger)])
-    for length in range(len(parcel.stdin)):
+    padding = f"# {'x' * wire.SHORT}\n" if long else ""
+    parcel = wire.pack(f'{padding}echo one >> "$1"\nif true; then\necho two >> "$1"\nfi', [str(ledger)])
+    assert (parcel.command == wire.ONE_LINE) is not long
+    for length in range(len(padding), len(parcel.stdin)):
         ledger.unlink(missing_ok=True)
         subprocess.run(["sh", "-c", parcel.command], input=parcel.stdin[:length], capture_output=True, check=False)
         assert not ledger.exists() or ledger.read_text() == "one\ntwo\n", length
-    ledger.unlink()
+    ledger.unlink(missing_ok=True)
     subprocess.run(["sh", "-c", parcel.command], input=parcel.stdin, capture_output=True, check=True)
     assert ledger.read_text() == "one\ntwo\n"
 
@@ -61,6 +75,7 @@ def test_the_command_means_the_same_in_every_login_shell(shell: str) -> None:
     if shutil.which(shell) is None and not os.environ.get("CI"):
         pytest.skip(f"{shell} is not installed: apt-get install {shell}")
     parcel = wire.pack('cat; echo "$1"', ["it's"])
+    assert parcel.command == wire.ONE_LINE
     done = subprocess.run([shell, "-c", parcel.command], input=parcel.stdin + b"in\n", capture_output=True, check=False)
     assert wire.unpack(parcel, done.stdout) == wire.Framed(b"in\nit's\n", 0)
 

@@ -34,6 +34,11 @@ END = "# the end of the script"
 KEPT = "yurt-saved"
 """What follows the end of the output if the script was saved."""
 
+SHORT = 1500
+"""Maximum bytes of a script that is sent as one line: a shell reads it itself, byte by byte, without a program."""
+
+ONE_LINE = "sh -c 'IFS= read -r yurt_line && eval \"$(printf %b \"$yurt_line\")\"'"
+
 FOLDER = '"${XDG_CACHE_HOME:-$HOME/.cache}/yurt/scripts"'
 """Where scripts are kept on a host."""
 
@@ -116,10 +121,12 @@ def pack(
     stdin = body.encode(errors="surrogateescape")
     if keep == "opened":
         stdin = b"%d\n%s" % (len(stdin), stdin)
+    frame = f"\n{begin}\n".encode(), f"{end} ".encode(), f"\0{mark}".encode()
+    if not name and len(stdin) <= SHORT:
+        return Parcel(ONE_LINE, stdin.replace(b"\\", rb"\\").replace(b"\n", rb"\n") + b"\n", *frame)
     # Read the script by its length: the rest of standard input is the script's own input.
     read = f"command head -c {len(stdin)}" if gnu else f"dd bs=1 count={len(stdin)} 2> /dev/null"
     command = f"sh -c 'eval \"$({read})\"'"
-    frame = f"\n{begin}\n".encode(), f"{end} ".encode(), f"\0{mark}".encode()
     return Parcel(command, stdin + apart, *frame, name, missing.encode())
 
 
