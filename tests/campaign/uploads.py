@@ -253,7 +253,7 @@ def leftovers(site: Site, label: str) -> list[str]:
 
     def found() -> list[str]:
         paths = folder.iterdir() if folder.exists() and run.id not in site.cancelled else []
-        names = [path.name for path in paths]
+        names = [path.name for path in paths if path.name != ".link"]  # tells whether the disk has hard links
         return [name for name in names if name.startswith("part-") or not label.startswith("receiver")]
 
     site.until(lambda: not found(), 10)
