@@ -15,8 +15,9 @@ from typing import TextIO
 
 import msgspec
 
-from tests.campaign.faults import FAULTS, Draw, finish
+from tests.campaign.faults import FAULTS, finish
 from tests.campaign.judge import Case, violations
+from tests.campaign.moments import Draw
 from tests.campaign.site import Site
 from yurt.lab import Lab
 
