@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import shutil
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import yurt
+from tests import site_python
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
-from tests.lifecycle.test_env_tools import as_root
 from tests.versions.conftest import NEWEST
 from yurt.api.pickles import HERE
 from yurt.clocks import clocks
@@ -113,24 +111,11 @@ def test_functions_of_another_python(user: Laptop) -> None:
 
 @pytest.fixture
 def with_this_python(lab: Lab) -> Iterator[None]:
-    """On alpha, the module python/3.11 has the Python of the tests, as sites offer several versions in modules."""
-    if HERE != "3.11":
-        pytest.skip("the lab has a module for Python 3.11 only")
-    library, program = Path(f"/usr/lib/python{HERE}"), Path(f"/usr/bin/python{HERE}")
-    if not program.exists():
-        pytest.skip(f"this machine has no {program}, which runs in any folder")
-    shared = Path(f"/proc/{lab.cluster('alpha').pid('login')}/root/lustre/project/python")
-    ignored = shutil.ignore_patterns("__pycache__", "test", "config-*", "idlelib")
-    shutil.copytree(library, shared / "lib" / library.name, ignore=ignored)
-    (shared / "bin").mkdir()
-    shutil.copy(program, shared / "bin" / "python3")
-    in_module = "/opt/python/3.11/bin"
-    try:
-        as_root(lab, "alpha", f"ln -sfn /lustre/project/python/bin/python3 {in_module}/python3")
+    """On alpha, the module python/3.11 has the Python of the tests."""
+    if HERE != "3.11" or not site_python.PROGRAM.exists():
+        pytest.skip("this needs Python 3.11 of Debian, which the module of the lab is named after")
+    with site_python.given(lab, "alpha", "/opt/python/3.11/bin/python3"):
         yield
-    finally:
-        as_root(lab, "alpha", f"ln -sfn /usr/bin/python3 {in_module}/python3")
-        shutil.rmtree(shared)
 
 
 def test_the_environment_that_the_error_offers(user: Laptop, with_this_python: None) -> None:
