@@ -23,7 +23,7 @@ def has(lab: Lab) -> Iterator[Callable[[str], None]]:
     def prints(version: str) -> None:
         folder.mkdir(exist_ok=True)
         for program in ("scontrol", "sinfo"):
-            found = r"s/\(slurm\|SLURM_VERSION *=\) [0-9.]*/\1 " + version + "/"
+            found = r"s/\(slurm[a-z-]*\|SLURM_VERSION *=\) [0-9.]*/\1 " + version + "/"
             (folder / program).write_text(f"#!/bin/sh\n/usr/bin/{program} \"$@\" | sed '{found}'\n")
             (folder / program).chmod(0o755)
 
