@@ -106,7 +106,7 @@ PIECES = {
             ("transport", {**QUICK, "how": "kept", "change": "flicker", "at": 0}),
             ("transport", {**QUICK, "how": "master", "point": "request", "times": 1}),
             ("transport", {**QUICK, "how": "answer", "point": "opened", "answer": "garbage", "times": 1}),
-            ("transport", {**QUICK, "how": "descriptors", "limit": 9}),
+            ("transport", {**QUICK, "how": "descriptors", "free": 2}),
             ("transport", {**QUICK, "how": "sessions", "most": 1, "seconds": 1}),
         ),
     ),

@@ -35,7 +35,7 @@ def draw_transport(random: Random) -> Draw:
     if how == "sessions":
         found |= {"most": random.choice([1, 1, 0]), "seconds": round(random.uniform(0.3, 3), 2)}
     if how == "descriptors":
-        found |= {"limit": random.randint(4, 12)}
+        found |= {"free": random.randint(0, 4)}
     if how == "kept":
         found |= {"change": random.choice(CHANGES), "at": round(random.random(), 3)}
         found |= moment(random) if random.random() < 0.4 else {}
@@ -105,14 +105,13 @@ def _on_login(site: Site, script: str) -> None:
     subprocess.run(inside(host, ["sh", "-ec", script]), capture_output=True, check=True)
 
 
-# The master has no descriptors left for a session
+# The master has too few descriptors left for a session, which needs four
 
 
 def _refuse_descriptors(site: Site, label: str, draw: Draw) -> None:
     masters = [pid for pid, kind in site.client.ssh() if kind == "master"]
     for pid in masters:
-        used = len(list(Path(f"/proc/{pid}/fd").iterdir()))
-        limit = max(draw["limit"], used - 1)
+        limit = len(list(Path(f"/proc/{pid}/fd").iterdir())) + draw["free"]
         subprocess.run(["prlimit", "--pid", str(pid), f"--nofile={limit}:{limit}"], check=True)
     site.client.end(start(site, label, draw))
     site.client.disconnect()
@@ -165,7 +164,7 @@ def _evil(text: bytes) -> bytes:
 
 
 def change(folder: Path, kept: dict[Path, bytes], how: str, at: float) -> None:
-    """Change the kept scripts. `at`: where, as a fraction of their length. Pure but for these files."""
+    """Change the kept scripts. `at`: where, as a fraction of their length."""
     aside = folder.with_name("elsewhere")
     aside.mkdir(exist_ok=True)
     aside.chmod(0o777)
