@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import site_python
 from tests.calls import Called, call
 from tests.laptop import Laptop
 from yurt.api.pickles import HERE
@@ -41,12 +42,24 @@ def at_home(tmp_path: Path) -> Here:
     return Here(home, {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")})
 
 
+@pytest.fixture(scope="package")
+def probed(lab: Lab, probed: Path, yurt_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A configuration folder with both clusters, which have the Python that can load the functions of these tests."""
+    if not site_python.lacks_it(lab):
+        yield probed
+        return
+    if not site_python.PROGRAM.exists():
+        pytest.skip(f"functions of a test need Python {HERE}, which the clusters lack (see tests/versions)")
+    with site_python.given(lab, "alpha"), site_python.given(lab, "beta"):
+        with Laptop(tmp_path_factory.mktemp("probed"), yurt_home / "config") as laptop:
+            for name in ("alpha", "beta"):
+                assert laptop("context", "probe", name).code == 0
+        yield laptop.home / "config"
+
+
 @pytest.fixture
-def with_clusters(lab: Lab, laptop: Laptop) -> Here:
-    """A user with the lab's clusters. Their Python must be able to load the functions of these tests."""
-    python = (lab.root / "usr/bin/python3").readlink().name
-    if lab.root != Path("/") and python != f"python{HERE}":
-        pytest.skip(f"functions of a test need Python {HERE}; the clusters have {python} (see tests/versions)")
+def with_clusters(laptop: Laptop) -> Here:
+    """A user with the lab's clusters."""
     return Here(laptop.home, laptop.environment)
 
 

@@ -15,8 +15,9 @@ from typing import TextIO
 
 import msgspec
 
-from tests.campaign.faults import FAULTS, Draw, finish
+from tests.campaign.faults import FAULTS, finish
 from tests.campaign.judge import Case, violations
+from tests.campaign.moments import Draw
 from tests.campaign.site import Site
 from yurt.lab import Lab
 
@@ -125,11 +126,11 @@ class Campaign:
 
     def _drained(self, site: Site) -> list[str]:
         """Wait until the queue is empty; return the jobs that are left. Duplicate jobs exit at the gate."""
-        for _try in range(30):
-            # After a crash the controller may list finished jobs until it queries the nodes; reconfigure does that.
-            if site.until(lambda: not site.queue(), 2, pause=0.5):
+        for _try in range(6):
+            # After a crash the controller may list finished jobs until their nodes register.
+            if site.until(lambda: not site.queue(), 12, pause=0.5):
                 break
-            site.on_ctl("scontrol", "reconfigure")
+            site.register_nodes()
         return site.queue()
 
 

@@ -6,17 +6,14 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
 
+from tests.campaign.moments import Draw, Fault, arm, delay, moment, pass_time, reach, start, work
 from tests.campaign.site import Site, processes_in
+from tests.campaign.transport_faults import draw_transport, perform_transport
 from yurt.lab.relay import Rules
-
-Draw = dict[str, Any]
 
 ANSWER = 200
 """The end of the answer to a submission is within this many of the last bytes down."""
@@ -28,71 +25,11 @@ LEASE = 6
 """Seconds of a lease; job.sh divides it by six. An episode can set a longer one."""
 
 
-@dataclass(frozen=True)
-class Fault:
-    """A kind of fault. `share` is its percentage of all runs, `each` the number of runs per episode."""
-
-    share: int
-    draw: Callable[[Random], Draw]
-    perform: Callable[[Site, str, Draw], None]
-    each: int = 1
-    clusters: tuple[str, ...] = ("alpha", "beta")
-
-
-def _work(random: Random, longest: float = 1.5) -> Draw:
-    return {"rest": round(random.uniform(0.2, longest), 2), "snapshot": random.random() < 0.25}
-
-
-def _start(site: Site, label: str, draw: Draw) -> subprocess.Popen[bytes]:
-    if draw.get("snapshot"):
-        (site.client.project / "salt").write_text(label)  # change the code, so that it is uploaded
-    arguments = site.arguments(label, rest=draw["rest"], snapshot=draw.get("snapshot", False))
-    program = draw.get("victim") == "session"  # yurt itself is the session otherwise
-    return site.client.start(*arguments, "x" * draw.get("filler", 0), program=program)
-
-
-def _reach(site: Site, label: str, process: subprocess.Popen[bytes], draw: Mapping[str, Any]) -> None:
-    """Wait for the chosen moment: a step of the script on the login host, or some seconds."""
-    if "step" in draw:
-        site.until(lambda: site.steps.wait_paused(0.05) or process.poll() is not None, 30, pause=0)
-        if not site.steps.fired():
-            site.missed.append(label)
-    else:
-        time.sleep(draw["seconds"])
-
-
-def _moment(random: Random) -> Draw:
-    """Choose the moment of the fault: a step of the submission on the login host, or after some time."""
-    dice = random.random()
-    if dice < 0.4:
-        return {"step": random.randint(1, 16), "program": "any", "when": random.choice(["before", "after"])}
-    if dice < 0.7:
-        return {"step": 1, "program": "sbatch", "when": random.choice(["before", "after"])}
-    return {"seconds": round(random.uniform(0.05, 0.9), 3)}
-
-
-def _arm(site: Site, draw: Mapping[str, Any]) -> None:
-    if "step" in draw:
-        site.steps.arm(draw["step"], draw["when"], "pause", program=draw.get("program", "any"))
-
-
-def _delay(random: Random) -> Draw:
-    """Choose what happens before the paused script continues: another attempt to submit, or a delay."""
-    return {"overtaken": True} if random.random() < 0.4 else {"linger": round(random.uniform(0, 0.6), 2)}
-
-
-def _pass_time(site: Site, draw: Draw) -> None:
-    if draw.get("overtaken"):
-        site.client.once()
-    else:
-        time.sleep(draw["linger"])
-
-
 # The link is cut at a byte: anywhere, or inside the script
 
 
 def draw_cut(random: Random) -> Draw:
-    found = _work(random)
+    found = work(random)
     found |= {"direction": random.choice(["up", "up", "down"]), "greeting": random.random() < 0.15}
     found |= {"fraction": round(random.random(), 4), "connections": random.choice([1, 1, 0])}
     found |= {"filler": random.choice([0, 0, 40000])}
@@ -102,8 +39,8 @@ def draw_cut(random: Random) -> Draw:
 def draw_truncate(random: Random) -> Draw:
     """ssh sends large packets, so cutting the link truncates the script at few places; half are cut on the host."""
     if random.random() < 0.5:
-        return _work(random) | {"head": random.randint(1, 5), "percent": random.randint(0, 99)}
-    found = _work(random) | {"direction": "up", "greeting": False, "fraction": round(random.random(), 4)}
+        return work(random) | {"head": random.randint(1, 5), "percent": random.randint(0, 99)}
+    found = work(random) | {"direction": "up", "greeting": False, "fraction": round(random.random(), 4)}
     found |= {"connections": 1, "rate": random.choice([0, 0, 60000]), "filler": random.choice([0, 40000])}
     return found | _ending(random)
 
@@ -128,7 +65,7 @@ def perform_cut(site: Site, label: str, draw: Draw) -> None:
             rate=draw.get("rate", 0),
         )
     )
-    process = _start(site, label, draw)
+    process = start(site, label, draw)
     if draw["ending"] == "stall":
         _kill_what_hangs(site, label, process, draw)
     site.client.end(process, seconds=20 if draw["ending"] == "reset" else 6)
@@ -142,7 +79,7 @@ def perform_truncate(site: Site, label: str, draw: Draw) -> None:
         perform_cut(site, label, draw)
         return
     site.steps.arm(draw["head"], "before", "short", program="head", amount=draw["percent"])
-    site.client.end(_start(site, label, draw))
+    site.client.end(start(site, label, draw))
     if not site.steps.fired():
         site.missed.append(label)
 
@@ -176,7 +113,7 @@ def _kill_what_hangs(site: Site, label: str, process: subprocess.Popen[bytes], d
 
 
 def draw_denied(random: Random) -> Draw:
-    return _work(random) | {"lost": random.random() < 0.6}
+    return work(random) | {"lost": random.random() < 0.6}
 
 
 def perform_denied(site: Site, label: str, draw: Draw) -> None:
@@ -185,7 +122,7 @@ def perform_denied(site: Site, label: str, draw: Draw) -> None:
     site.client.disconnect()
     answer = Rules(cut_at=site.down - ANSWER, direction="down", connections=1)
     site.set_link_faults(answer if draw["lost"] else Rules(cut_at=0))
-    site.client.end(_start(site, label, draw))
+    site.client.end(start(site, label, draw))
     site.client.disconnect()
     site.set_link_faults()
     keys = site.steps.root / "home" / "alice" / ".ssh" / "authorized_keys"
@@ -201,30 +138,30 @@ def perform_denied(site: Site, label: str, draw: Draw) -> None:
 
 def draw_ssh(random: Random) -> Draw:
     victim = random.choice(["master", "session", "master session"])
-    return _work(random) | _moment(random) | {"victim": victim} | _delay(random)
+    return work(random) | moment(random) | {"victim": victim} | delay(random)
 
 
 def perform_ssh(site: Site, label: str, draw: Draw) -> None:
-    _arm(site, draw)
-    process = _start(site, label, draw)
-    _reach(site, label, process, draw)
+    arm(site, draw)
+    process = start(site, label, draw)
+    reach(site, label, process, draw)
     if not site.client.kill_ssh(*draw["victim"].split()):
         site.missed.append(label)
-    _pass_time(site, draw)
+    pass_time(site, draw)
     site.steps.release()
     site.client.end(process)
 
 
 def draw_client(random: Random) -> Draw:
-    return _work(random) | _moment(random) | _delay(random)
+    return work(random) | moment(random) | delay(random)
 
 
 def perform_client(site: Site, label: str, draw: Draw) -> None:
-    _arm(site, draw)
-    process = _start(site, label, draw)
-    _reach(site, label, process, draw)
+    arm(site, draw)
+    process = start(site, label, draw)
+    reach(site, label, process, draw)
     process.kill()
-    _pass_time(site, draw)
+    pass_time(site, draw)
     site.steps.release()
     site.client.end(process)
 
@@ -238,12 +175,12 @@ def draw_shell(random: Random) -> Draw:
         found = {"step": 1, "program": "sbatch", "what": how, "seconds": round(random.uniform(0.005, 0.08), 3)}
     else:
         found = {"step": random.randint(1, 16), "program": "any", "what": random.choice(["inner", "all"])}
-    return _work(random) | found | {"when": random.choice(["before", "after"])}
+    return work(random) | found | {"when": random.choice(["before", "after"])}
 
 
 def perform_shell(site: Site, label: str, draw: Draw) -> None:
     site.steps.arm(draw["step"], draw["when"], draw["what"], program=draw["program"], amount=draw.get("seconds", 0))
-    site.client.end(_start(site, label, draw))
+    site.client.end(start(site, label, draw))
     if not site.steps.fired():
         site.missed.append(label)
 
@@ -253,20 +190,20 @@ def perform_shell(site: Site, label: str, draw: Draw) -> None:
 
 def draw_silence(random: Random) -> Draw:
     found = {"mode": random.choice(["stop", "freeze"]), "seconds": round(random.uniform(2, 14), 1)}
-    return _work(random) | found | {"at_sbatch": random.random() < 0.7}
+    return work(random) | found | {"at_sbatch": random.random() < 0.7}
 
 
 def perform_silence(site: Site, label: str, draw: Draw) -> None:
     if draw["at_sbatch"]:
         site.steps.arm(1, "before", "pause", program="sbatch")
-        first = _start(site, label, draw)
+        first = start(site, label, draw)
         site.until(lambda: site.steps.wait_paused(0.05) or first.poll() is not None, 30, pause=0)
         _silence(site, draw)
         site.steps.release()
     else:
         _silence(site, draw)
-        first = _start(site, label, draw)
-    second = _start(site, label, draw)
+        first = start(site, label, draw)
+    second = start(site, label, draw)
     time.sleep(draw["seconds"])
     if draw["mode"] == "freeze":
         site.signal_in("ctl", "slurmctld", signal.SIGCONT)
@@ -286,7 +223,7 @@ def _silence(site: Site, draw: Draw) -> None:
 def draw_crash(random: Random) -> Draw:
     """`calm`: the controller has saved all earlier jobs, so that it loses only the next one."""
     found = {"startable": random.random() < 0.5, "late": round(random.choice([0, 0, random.uniform(0, 0.3)]), 3)}
-    return _work(random, 4.0) | found | {"calm": random.random() < 0.4}
+    return work(random, 4.0) | found | {"calm": random.random() < 0.4}
 
 
 def perform_crash(site: Site, label: str, draw: Draw) -> None:
@@ -296,7 +233,7 @@ def perform_crash(site: Site, label: str, draw: Draw) -> None:
     if not draw["startable"]:
         site.partition("DOWN")
     site.steps.arm(1, "after", "pause", program="sbatch")
-    process = _start(site, label, draw)
+    process = start(site, label, draw)
     site.until(lambda: site.steps.wait_paused(0.05) or process.poll() is not None, 30, pause=0)
     time.sleep(draw["late"])
     site.lab.faults.kill_ctld(site.name)
@@ -304,7 +241,7 @@ def perform_crash(site: Site, label: str, draw: Draw) -> None:
     site.steps.release()
     site.client.end(process)
     site.start_ctld()
-    site.client.end(_start(site, label, draw))
+    site.client.end(start(site, label, draw))
     site.partition("UP")
 
 
@@ -313,14 +250,14 @@ def perform_crash(site: Site, label: str, draw: Draw) -> None:
 
 def draw_twins(random: Random) -> Draw:
     found = {"mode": random.choice(["same", "copy", "copy"]), "held": random.random() < 0.6}
-    return _work(random) | found | {"together": random.random() < 0.4}
+    return work(random) | found | {"together": random.random() < 0.4}
 
 
 def perform_twins(site: Site, label: str, draw: Draw) -> None:
     site.client.disconnect()
     site.set_link_faults(Rules(cut_at=0))
     for _each in range(3):
-        site.client.end(_start(site, label, draw))
+        site.client.end(start(site, label, draw))
     site.set_link_faults()
     other = site.client
     if draw["mode"] == "copy":
@@ -438,7 +375,7 @@ def draw_cancel(random: Random) -> Draw:
         found |= {"cut": round(random.random(), 3), "direction": random.choice(["up", "down"])}
     elif dice < 0.55 and how != "step":
         found |= {"kill": random.randint(1, 10), "what": random.choice(["inner", "all"])}
-    return _work(random, 2.5) | found | rest
+    return work(random, 2.5) | found | rest
 
 
 def perform_cancel(site: Site, label: str, draw: Draw) -> None:
@@ -467,9 +404,9 @@ def _begin_cancelled(site: Site, label: str, draw: Draw) -> subprocess.Popen[byt
     """Submit until the moment at which the user cancels; return the yurt process if it still runs."""
     how = draw["how"]
     if how == "step":
-        _arm(site, draw)
-        process = _start(site, label, draw)
-        _reach(site, label, process, draw)
+        arm(site, draw)
+        process = start(site, label, draw)
+        reach(site, label, process, draw)
         return process
     if how == "waiting":
         site.client.disconnect()
@@ -480,7 +417,7 @@ def _begin_cancelled(site: Site, label: str, draw: Draw) -> subprocess.Popen[byt
     elif how == "lost":
         what = "all" if draw["by"] == "shell" else "pause"
         site.steps.arm(1, draw["when"], what, program="sbatch")
-    process = _start(site, label, draw)
+    process = start(site, label, draw)
     if how == "lost" and draw["by"] == "yurt":
         site.until(lambda: site.steps.wait_paused(0.05) or process.poll() is not None, 30, pause=0)
         process.kill()
@@ -502,6 +439,7 @@ FAULTS: dict[str, Fault] = {
     "node": Fault(1, draw_node, perform_node, clusters=("alpha",)),
     "denied": Fault(4, draw_denied, perform_denied),
     "cancel": Fault(12, draw_cancel, perform_cancel),
+    "transport": Fault(12, draw_transport, perform_transport),
 }
 """All kinds, in the order of the table."""
 
@@ -517,4 +455,5 @@ DESCRIPTIONS = {
     "node": "node cut off, job requeued",
     "denied": "ssh key refused for a while",
     "cancel": "cancelled at any moment",
+    "transport": "shared connection, kept scripts",
 }

@@ -199,6 +199,14 @@ class Site:
             if state.startswith(("drain", "drng", "down")) and node != self.cut_off:
                 self.on_ctl("scontrol", "update", f"nodename={node}", "state=resume")
 
+    def register_nodes(self) -> None:
+        """Let the nodes register. Slurm then ends jobs that they do not have, 10 s after the controller has started.
+
+        `scontrol reconfigure` does the same before Slurm 26.05; since then, the controller starts again.
+        """
+        for node in self.cluster.node_states():
+            self.signal_in(node, "slurmd", signal.SIGHUP)
+
     def signal_in(self, host: str, name: str, number: signal.Signals) -> int:
         """Signal the processes of that name on a host; return their number."""
         found = processes_in(self.cluster.pid(host), name)
@@ -250,12 +258,17 @@ class Site:
 
 
 def processes_in(host: int, name: str) -> list[int]:
-    """Return the processes of that name in the pid namespace of a host's first process."""
+    """Return the processes of that name in the pid namespace of a host's first process.
+
+    Debian's slurmctld is a link to slurmctld-wlm, which is its name after a reconfiguration.
+    """
     space = os.readlink(f"/proc/{host}/ns/pid")
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):
-                if (entry / "comm").read_text().strip() == name and os.readlink(entry / "ns" / "pid") == space:
+                if (entry / "comm").read_text().strip().removesuffix("-wlm") == name and os.readlink(
+                    entry / "ns" / "pid"
+                ) == space:
                     found.append(int(entry.name))
     return found

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.campaign.campaign import Campaign, Episode, writer
-from tests.campaign.faults import FAULTS, Draw
+from tests.campaign.faults import FAULTS
 from tests.campaign.judge import count
+from tests.campaign.moments import Draw
 from yurt.lab import Lab
 
 PATIENCE = 200
@@ -98,10 +99,22 @@ PIECES = {
         ),
         (("cancel", "cancelled"), ("cancel", "once")),
     ),
+    "connection, kept scripts": Piece(
+        "alpha",
+        (
+            ("transport", {**QUICK, "how": "kept", "change": "evil", "at": 0}),
+            ("transport", {**QUICK, "how": "kept", "change": "flicker", "at": 0}),
+            ("transport", {**QUICK, "how": "master", "point": "request", "times": 1}),
+            ("transport", {**QUICK, "how": "answer", "point": "opened", "answer": "garbage", "times": 1}),
+            ("transport", {**QUICK, "how": "descriptors", "free": 2}),
+            ("transport", {**QUICK, "how": "sessions", "most": 1, "seconds": 1}),
+        ),
+    ),
 }
 """Pieces by name. Later episodes of a piece run while Slurm requeues the job of a disconnected node."""
 
 SLOW = [*(name for name in PIECES if name.startswith("node ")), "stalled link, truncated", "truncated, denied"]
+SLOW.append("connection, kept scripts")
 
 
 @pytest.mark.lab

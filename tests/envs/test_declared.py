@@ -151,6 +151,13 @@ def test_a_named_file_that_cannot_be_used(project: Path, file: str, text: str, w
     assert words in refusal(project, file).message
 
 
+def test_an_empty_file_with_a_python_that_the_user_chose(project: Path) -> None:
+    """The environment then consists of that Python."""
+    write(project, {"requirements.txt": "# nothing\n"})
+    assert named(project, "requirements.txt", python="3.11").python == "==3.11.*"
+    assert declarations(project) == []
+
+
 def test_a_named_file_that_is_absent_or_outside(project: Path) -> None:
     write(project, {"requirements.txt": "six\n"})
     write(project.parent, {"outside.txt": "six\n"})

@@ -65,7 +65,8 @@ def kill_masters(host: SshHost, number: int) -> None:
 @pytest.mark.parametrize("shell", ["tcsh", "fish", "zsh", "dash"])
 def test_login_shells(lab: Lab, shell: str) -> None:
     path = f"/bin/{shell}" if shell != "fish" else "/usr/bin/fish"
-    if os.environ.get("LAB_SLURM") and site(lab, "alpha").run(f"[ -x {path} ]").code:
+    # Not asked over ssh: a connection keeps the login shell that it began with.
+    if lab.root != Path("/") and not os.path.lexists(lab.root / path[1:]):
         pytest.skip(f"the root of this version of Slurm has no {shell}")
     with changed(lab, "alpha", "/etc/passwd", f"sed -i '/^alice:/s#:[^:]*$#:{path}#' /etc/passwd"):
         host = site(lab, "alpha")

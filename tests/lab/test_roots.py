@@ -6,7 +6,10 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import time
+from base64 import b64decode
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -151,6 +154,58 @@ def test_the_key_ring_of_a_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )
     found = {name: mirror.signed_by(f"http://{name}/debian") for name in "abcde"}
     assert found == {"a": "/k/a.gpg", "b": "/k/b.gpg", "c": "", "d": "", "e": ""}
+
+
+@pytest.fixture
+def login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An apt whose mirrors need a login; return the folder of its configuration."""
+    etc = tmp_path / "apt"
+    (etc / "auth.conf.d").mkdir(parents=True)
+    (tmp_path / "apt.conf").write_text(f'Dir::Etc "{etc}";\n')
+    monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
+    return etc
+
+
+def test_the_logins_of_a_mirror_are_not_copied(place: Path, login: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The builder gets the paths, and neither its arguments nor the root have the password."""
+    program = place / "bin" / "mmdebstrap"
+    program.write_text(BUILDER + 'printf "%s\\n" "$@" > "$YURT_LAB_ROOTS/arguments"\n')
+    monkeypatch.setattr(mirror, "options", mirror.logins)
+    assert mirror.logins() == [f'Dir::Etc::netrcparts "{login}/auth.conf.d/";']
+    (login / "auth.conf").write_text("machine http://mirror login me password hunter2\n")
+    root = roots.build("24.11")
+    arguments = (place / "arguments").read_text()
+    assert f'\n--aptopt=Dir::Etc::netrc "{login}/auth.conf";\n' in arguments
+    assert f'\n--aptopt=Dir::Etc::netrcparts "{login}/auth.conf.d/";\n' in arguments
+    assert "hunter2" not in arguments
+    assert not [path for path in root.rglob("*") if path.is_file() and "hunter2" in path.read_text()]
+
+
+@pytest.mark.skipif(bool(packages.missing([roots.BUILDER])), reason="mmdebstrap is not installed")
+@pytest.mark.parametrize("file", ["auth.conf", "auth.conf.d/mirror.conf"])
+def test_a_mirror_with_a_login(tmp_path: Path, login: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    """The real builder logs in to a mirror, which then has nothing for it."""
+    seen: set[str] = set()
+
+    class Mirror(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            given = self.headers.get("Authorization", "")
+            seen.add(b64decode(given.removeprefix("Basic ")).decode())
+            self.send_error(404 if given else 401)
+
+        def log_message(self, *_words: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Mirror) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        (login / file).write_text(f"machine {address} login me password hunter2\n")
+        (login / file).chmod(0o600)
+        monkeypatch.setenv("YURT_LAB_ROOTS", str(tmp_path))
+        monkeypatch.setattr(mirror, "source", lambda suite: f"deb {address}/debian {suite} main")
+        with pytest.raises(RefusedError) as caught:
+            roots.build("24.11")
+        server.shutdown()
+    assert seen == {"me:hunter2"} and "404" in caught.value.message, (seen, caught.value)
 
 
 def test_unknown_versions_and_a_lab_of_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

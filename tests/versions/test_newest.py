@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import yurt
+from tests import site_python
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.versions.conftest import NEWEST
@@ -70,8 +73,9 @@ def test_a_dependency_on_an_unknown_job(laptop: Laptop) -> None:
     assert done.code == 5 and "Slurm rejected the job: Job dependency problem" in done.err, done
 
 
-def test_functions_of_another_python(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function of a script is refused before anything is submitted; one of a module runs."""
+@pytest.fixture
+def user(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Laptop]:
+    """The user, in whose project this process is."""
     for name, value in laptop.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(laptop.project)
@@ -79,14 +83,44 @@ def test_functions_of_another_python(laptop: Laptop, monkeypatch: pytest.MonkeyP
     there = laptop.quick("context", "probe", "alpha", "--json").json["data"]["pythons"]
     if any(f"{each}.".startswith(f"{HERE}.") for each in there):
         pytest.skip(f"the root has Python {HERE} too")
+    yield laptop
+    clocks.cache_clear()
+
+
+def of_a_script() -> Callable[[Any], Any]:
+    """Return a function that is sent as bytecode."""
 
     def own(x: Any) -> Any:
-        return x
+        import sys
 
+        return x, sys.version_info[:2]
+
+    return own
+
+
+def test_functions_of_another_python(user: Laptop) -> None:
+    """A function of a script is refused before anything is submitted; one of a module runs."""
     with yurt.executor("alpha") as executor:
         assert executor.submit(math.sqrt, 16).result(SECONDS) == 4
         with pytest.raises(yurt.CallError) as caught:
-            executor.submit(own, 1).result(SECONDS)
-    clocks.cache_clear()
-    assert caught.value.code == "call-python" and f'env_python="{HERE}"' in caught.value.hint, caught.value
-    assert [row["name"] for row in laptop.quick("ps", "--json").json["data"]].count("python:own") == 0
+            executor.submit(of_a_script(), 1).result(SECONDS)
+    error = caught.value
+    assert error.code == "call-python" and f'env="requirements.txt", env_python="{HERE}"' in error.hint, error
+    assert [row["name"] for row in user.quick("ps", "--json").json["data"]].count("python:own") == 0
+
+
+@pytest.fixture
+def with_this_python(lab: Lab) -> Iterator[None]:
+    """On alpha, the module python/3.11 has the Python of the tests."""
+    if HERE != "3.11" or not site_python.PROGRAM.exists():
+        pytest.skip("this needs Python 3.11 of Debian, which the module of the lab is named after")
+    with site_python.given(lab, "alpha", "/opt/python/3.11/bin/python3"):
+        yield
+
+
+def test_the_environment_that_the_error_offers(user: Laptop, with_this_python: None) -> None:
+    """Functions of a script run in an environment with the Python of this machine."""
+    (user.project / "requirements.txt").write_text("")
+    with yurt.executor("alpha", env="requirements.txt", env_python=HERE) as executor:
+        found = executor.submit(of_a_script(), 7).result(SECONDS)
+    assert found == (7, sys.version_info[:2])

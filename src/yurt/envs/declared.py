@@ -100,8 +100,8 @@ def named(
 
     `parts`: extras and groups; a name that is both is an extra.
 
-    `python` is a version or specifier of the user and overrides that of the project. UserError if the file cannot be
-    used, or if an extra or group does not exist.
+    `python` is a version or specifier of the user and overrides that of the project; with it, a requirements file can
+    be empty. UserError if the file cannot be used, or if an extra or group does not exist.
     """
     name = _inside(folder, file)
     declared: Declared | None
@@ -116,7 +116,7 @@ def named(
         case PurePosixPath(name="pyproject.toml"):
             declared = _pyproject(folder, name, extras=extras, groups=groups)
         case PurePosixPath(suffix=".txt" | ".in"):
-            declared = _requirements(folder, name)
+            declared = _requirements(folder, name, may_be_empty=bool(python))
         case PurePosixPath(suffix=".yml" | ".yaml"):
             declared = _conda(folder, name)
         case _:
@@ -197,7 +197,7 @@ def _pyproject(folder: Path, name: str, *, extras: Sequence[str] = (), groups: S
     )
 
 
-def _requirements(folder: Path, name: str) -> Declared | None:
+def _requirements(folder: Path, name: str, *, may_be_empty: bool = False) -> Declared | None:
     files: dict[str, bytes] = {}
     lines = _included(folder, name, files)
     itself = [extras for each in lines if (extras := requirements.extras_of_itself(each)) is not None]
@@ -205,7 +205,7 @@ def _requirements(folder: Path, name: str) -> Declared | None:
     if itself and (project.dependencies or project.extras):
         # `-e .` also installs what the project depends on.
         files["pyproject.toml"] = _read(folder, "pyproject.toml")
-    elif not any(each.kind == "requirement" for each in lines):
+    elif not may_be_empty and not any(each.kind == "requirement" for each in lines):
         return None
     return Declared(
         kind="requirements",

@@ -1,8 +1,12 @@
-"""The Debian mirror of this machine, as apt uses it: address, key ring, proxies. Reads apt's configuration only."""
+"""The Debian mirror of this machine, as apt uses it: address, key ring, proxies, logins.
+
+Reads apt's configuration only, and never a password: apt itself reads the files with logins.
+"""
 
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,7 +68,18 @@ def _entries() -> Iterator[tuple[list[str], str]]:
 
 def options() -> list[str]:
     """Return the settings of apt that decide how it reaches a mirror, as lines of apt.conf."""
-    return [line for line in _output(["apt-config", "dump"]).splitlines() if PASSED_ON.match(line)]
+    return [*(line for line in _output(["apt-config", "dump"]).splitlines() if PASSED_ON.match(line)), *logins()]
+
+
+def logins() -> list[str]:
+    """Return where this machine has the logins of mirrors (apt_auth.conf), as lines of apt.conf.
+
+    The builder's apt would look for them in the new root. The files stay where they are.
+    """
+    found = _output(["apt-config", "shell", "netrc", "Dir::Etc::netrc/f", "netrcparts", "Dir::Etc::netrcparts/d"])
+    paths = dict(line.partition("=")[::2] for line in found.splitlines())
+    named = {name: "".join(shlex.split(path)) for name, path in paths.items()}
+    return [f'Dir::Etc::{name} "{path}";' for name, path in named.items() if Path(path).exists()]
 
 
 def _text(path: Path) -> str:

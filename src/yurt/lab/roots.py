@@ -214,9 +214,12 @@ def _run_builder(version: str, argv: list[str], timeout: float, watch: Watch) ->
 def _reason(lines: list[str]) -> str:
     """Return the most telling line of the builder's output: apt's error, else its last line."""
     plain = [line for line in lines if line]
-    errors = [line for line in plain if re.match(r"(E: |Err:)", line) and "apt-get" not in line]
-    chosen = next(iter(errors), plain[-1] if plain else "no error message")
-    return re.sub(r"^(E: |Err:\S* *)", "", chosen)
+    for line, below in zip(plain, [*plain[1:], ""], strict=True):
+        if line.startswith("Err:"):  # what failed; the reason is on the next line
+            return re.sub(r"^Err:\S* *", "", f"{line}: {below}" if below else line)
+        if line.startswith("E: ") and "apt-get" not in line:
+            return line.removeprefix("E: ")
+    return plain[-1] if plain else "no error message"
 
 
 def _check_disk(version: str) -> None:
