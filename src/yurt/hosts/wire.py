@@ -37,7 +37,7 @@ KEPT = "yurt-saved"
 SHORT = 1500
 """Maximum bytes of a script that is sent as one line: a shell reads it itself, byte by byte, without a program."""
 
-ONE_LINE = "sh -c 'IFS= read -r yurt_line && eval \"$(printf %b \"$yurt_line\")\"'"
+ONE_LINE = 'sh -c \'IFS= read -r yurt_line && eval "$(printf %b "$yurt_line")"\''
 
 FOLDER = '"${XDG_CACHE_HOME:-$HOME/.cache}/yurt/scripts"'
 """Where scripts are kept on a host."""
