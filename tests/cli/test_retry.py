@@ -79,7 +79,7 @@ def test_all_failed_runs_are_retried_once(user: User) -> None:
     elsewhere = user.home / "other"
     elsewhere.mkdir()
     assert user("retry", "--failed", cwd=elsewhere).out == "no failed runs to retry in this project\n"
-    assert user.quick("retry", "--failed", "--context", "alpha", "--json").json["data"] == []
+    assert said(user.quick("retry", "--failed", "--context", "nope"), 3) == "context 'nope' not found"
     done = user.quick("retry", "--failed", "--yes", "-f")
     assert done.code == 1
     assert [line.rpartition(" ")[2] for line in done.out.splitlines() if "retry of" in line] == [
@@ -107,6 +107,12 @@ def test_an_error_submits_nothing(user: User) -> None:
     assert said(user.quick("retry"), 2) == "no runs given"
     assert said(user.quick("retry", old["id"], "--time", "soon"), 2).startswith("--time must be a positive duration")
     assert said(user.quick("retry", old["id"], "--mem", "5X"), 2).startswith("--mem must be a memory size")
+    assert (
+        user.quick(
+            "context", "add", "alpha", "--slurm-url", "alice@alpha.example", "--storage-dir", "/x", "--no-probe"
+        ).code
+        == 0
+    )
     assert "a retry uses the same context" in said(user.quick("retry", old["id"], "--context", "alpha"), 2)
     with Store(str(user.home / "data" / "yurt.db")) as index:
         index._db.execute("DELETE FROM plans")

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import time
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -941,3 +942,22 @@ def test_folders_with_keys_are_not_projects(user: User, folder: str) -> None:
     refused = user("run", "true", cwd=str(place), HOME=str(user.home))
     assert "cannot take a snapshot of" in said(refused, 2)
     assert user("run", "--no-snapshot", "--wait", "true", cwd=str(place), HOME=str(user.home)).code == 0
+
+
+def test_ctrl_c_says_whether_the_run_is_saved(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    add = Store.add
+
+    def interrupted(index: Store, *arguments: Any, after: bool) -> None:
+        if after:
+            add(index, *arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "add", partialmethod(interrupted, after=False))
+        done = user.quick("run", "true")
+        assert (done.code, done.err.strip()) == (130, "yurt: interrupted; nothing was submitted")
+        patch.setattr(Store, "add", partialmethod(interrupted, after=True))
+        done = user.quick("run", "true")
+    (saved,) = (row["id"] for row in user.quick("ps", "--json").json["data"])
+    assert done.code == 130 and f"interrupted; run {saved} is saved" in done.err
+    user.quick("wait", saved)

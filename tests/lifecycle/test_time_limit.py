@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yurt.lifecycle.plan import time_limit
+from yurt.model import time_limit
 
 
 @pytest.mark.parametrize(

@@ -499,7 +499,7 @@ def test_files_of_the_project_are_kept(here: Here, tmp_path: Path, way: str) -> 
     (here.project / "notes.txt").write_text("my edit\n")
     path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
     done = here("fetch", run, "--to", ".", **path)
-    assert f"1 file of your project was replaced by files of run {run}; the former content is in NAME~" in done.err
+    assert f"1 file of your project was replaced by results of run {run}; the former content has a `~`" in done.err
     assert (here.project / "notes.txt").read_text() == "of the run\n"
     assert (here.project / "notes.txt~").read_text() == "my edit\n"
     again = here("fetch", run, "--to", ".", "--json", **path).json

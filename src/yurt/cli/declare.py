@@ -20,7 +20,7 @@ CONTEXT_HELP = "Use this context instead of the current one."
 ONLY_CONTEXT = "Only runs on this context."
 
 
-NOT_EMPTY = ("context", "name", "time")
+NOT_EMPTY = ("context", "name", "time", "mem", "nodes", "cpus", "gpus")
 """Options whose value cannot be empty. An empty value of others, such as --container, overrides a setting."""
 
 

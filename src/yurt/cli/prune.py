@@ -175,7 +175,7 @@ def _agreed(yes: bool, show: Callable[[], None], question: str) -> bool:
 
 
 def _not_confirmed(found: Result[Any], show: Callable[[], None]) -> int:
-    app.current().warnings.append("nothing was removed; run the command again with `--yes` to remove them")
+    app.current().warnings.append("nothing was removed; run the command again with `--yes`")
     render.result(found, show, requested=True)
     return 2
 

@@ -41,6 +41,8 @@ def on_interrupt(line: Callable[[Entry], str]) -> Iterator[Sending]:
     try:
         yield sending
     except KeyboardInterrupt:
+        if not sending.saved:
+            print("\nyurt: interrupted; nothing was submitted", file=sys.stderr)
         for run in sending.saved[-1:]:
             if run in sending.held:
                 happens = f"stays held until a home sync: `yurt home sync {sending.held[run]}`"

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from yurt.cli import call
+from yurt.model import time_limit
 from yurt.model.advice import memory, span
 from yurt.model.usage import Usage
 from yurt.model.usage_tasks import TasksUsage
@@ -28,12 +29,17 @@ def used(run: Run, usage: Usage | None) -> str:
         limit = asked.memory_mb or usage.memory_limit_mb
         parts.append(f"{memory(usage.memory_mb)} {f'of {memory(limit)} ' if limit else ''}memory")
     if usage.seconds is not None:
-        parts.append(span(usage.seconds) + (f" of {span(asked.minutes * 60)}" if asked.minutes else ""))
+        parts.append(span(usage.seconds) + _of_limit(run))
     if usage.gpu_percent is not None:
         most = f" (at most {memory(usage.gpu_memory_mb)} memory)" if usage.gpu_memory_mb else ""
         parts.append(f"GPU {usage.gpu_percent:.0f} %{most}")
     text = ", ".join(part for part in parts if part)
     return f"{text} (first of {usage.nodes} nodes)" if usage.nodes > 1 else text
+
+
+def _of_limit(run: Run) -> str:
+    limit = time_limit.of_run(run)
+    return f" of {span(limit)}" if limit else ""
 
 
 def _cpus(usage: Usage, asked: int | None) -> str:
@@ -57,7 +63,7 @@ def tasks_used(run: Run, usage: TasksUsage | None) -> str:
         of = f" of {memory(asked.memory_mb)}" if asked.memory_mb else ""
         parts.append(f"{memory(usage.memory_mb)} memory (at most {memory(usage.memory_mb_most)}{of})")
     if usage.seconds is not None and usage.seconds_most is not None:
-        of = f" of {span(asked.minutes * 60)}" if asked.minutes else ""
+        of = _of_limit(run)
         parts.append(f"{span(usage.seconds)} (at most {span(usage.seconds_most)}{of})")
     if usage.gpu_percent is not None:
         parts.append(f"GPU {usage.gpu_percent:.0f} %")

@@ -22,6 +22,8 @@ _RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})(?:\.\.({_NUMBER}))?", re.ASCII
 _BROKEN_RANGE = re.compile(rf"{_NUMBER}\.\..*|.*\.\.{_NUMBER}", re.ASCII | re.DOTALL)
 """A range with a number on at least one side. Other text with dots is not a range: ../data, a..b."""
 
+_EMPTY = "''"
+
 _INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
 
 
@@ -29,7 +31,7 @@ def pair(text: str, flag: str, example: str) -> tuple[str, str]:
     """Split key=rest, the argument of a flag. GridError if the '=' is missing or the key is invalid."""
     key, equals, rest = text.partition("=")
     if not equals:
-        raise GridError(f"{flag} {text} has no '='", f"for example: `{flag} {key or 'lr'}={example}`")
+        raise GridError(f"{flag} {text or _EMPTY} has no '='", f"for example: `{flag} {key or 'lr'}={example}`")
     try:
         params.check_key(key)
     except ValueError as error:

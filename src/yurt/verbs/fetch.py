@@ -190,16 +190,18 @@ def _lacks(contents: Contents | None, copy: SiteCopy) -> bool:
 
 
 def _hidden(each: Fetched) -> str:
-    what = "1 file has the same name" if each.hidden == 1 else f"{each.hidden} files have the same names"
+    one = each.hidden == 1
+    what = "1 file has the same name" if one else f"{each.hidden} files have the same names"
+    fetched = "only the one in the outputs was fetched" if one else "only those in the outputs were fetched"
     return (
-        f"run {each.id}: {what} in its outputs and in its working directory; only those in the outputs were fetched."
+        f"run {each.id}: {what} in its outputs and in its working directory; {fetched}."
         f" Fetch both with `yurt fetch {each.id} --all`"
     )
 
 
 def _replaced(each: Fetched) -> str:
     what = "1 file of your project was" if each.replaced == 1 else f"{each.replaced} files of your project were"
-    return f"{what} replaced by files of run {each.id}; the former content is in NAME~"
+    return f"{what} replaced by results of run {each.id}; the former content has a `~` at the end of its name"
 
 
 def _ran_in_place(entry: Entry) -> bool:

@@ -14,11 +14,11 @@ from yurt import __version__
 from yurt.config import contexts, paths
 from yurt.errors import RefusedError, UserError
 from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.plan import checks, scheduling, settle, time_limit
+from yurt.lifecycle.plan import checks, scheduling, settle
 from yurt.lifecycle.plan.command import RIVALS
 from yurt.lifecycle.plan.containers import pyxis_image
 from yurt.lifecycle.plan.request import Planned
-from yurt.model import ids, layout
+from yurt.model import ids, layout, time_limit
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.params import shown

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from yurt.model import time_limit
 from yurt.model.run import Run, Status
 from yurt.model.waiting import EndedJob
 from yurt.why import amounts
@@ -176,8 +177,9 @@ def _words(evidence: Evidence) -> dict[str, str]:
     if status.seconds:
         words["ran"] = amounts.time(status.seconds / 60) if status.seconds >= 60 else f"{status.seconds:.0f} s"
         words["and_ran"] = f"; it ran for {words['ran']}"
-    if wanted.minutes:
-        words |= {"time": amounts.time(wanted.minutes), "of_time": f" of {amounts.time(wanted.minutes)}"}
+    if seconds := time_limit.of_run(run):
+        limit_in_words = amounts.time(seconds / 60) if seconds % 60 == 0 else f"{seconds} s"
+        words |= {"time": limit_in_words, "of_time": f" of {limit_in_words}"}
     if minutes := wanted.minutes or math.ceil((status.seconds or 0.0) / 60):
         words["twice_time"] = f"{2 * minutes}m"
     bad = evidence.site.node

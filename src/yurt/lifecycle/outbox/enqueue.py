@@ -63,6 +63,10 @@ def enqueue(
     try:
         with claim:
             moved = _save_and_send(store, context, backend, planned, claim=claim, on_kept=kept, watch=watch)
+    except KeyboardInterrupt:
+        if not saved and store.get(plan.run.id) is not None:  # it came just after the run was saved
+            on_kept(plan.run.id)
+        raise
     except RefusedError as error:
         if error.code not in INDEX_CODES:  # those of the site are results of `send_waiting`, not raised
             raise

@@ -22,13 +22,13 @@ from yurt.config import precedence
 from yurt.config.precedence import Setting
 from yurt.errors import UnreachableError, UserError
 from yurt.lifecycle.env import choose
-from yurt.lifecycle.plan import arguments, array, checks, command, holders, scheduling, settle, staging, time_limit
+from yurt.lifecycle.plan import arguments, array, checks, command, holders, scheduling, settle, staging
 from yurt.lifecycle.plan.arguments import Given
 from yurt.lifecycle.plan.code import snapshot_of, writable_folders
 from yurt.lifecycle.plan.request import Planned, Request, Unsettled
 from yurt.lifecycle.plan.scheduling import Needs
 from yurt.lifecycle.plan.settle import Draft
-from yurt.model import ids, params
+from yurt.model import ids, params, time_limit
 from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Chosen, Code, Holder, Plan, Run

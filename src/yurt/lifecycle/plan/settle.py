@@ -15,11 +15,11 @@ from yurt.backends.kinds import kind_of
 from yurt.clocks import clocks
 from yurt.errors import UserError, YurtError
 from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.plan import checks, scheduling, staging, time_limit
+from yurt.lifecycle.plan import checks, scheduling, staging
 from yurt.lifecycle.plan.containers import pyxis_image
 from yurt.lifecycle.plan.request import Planned
 from yurt.lifecycle.plan.scheduling import Needs
-from yurt.model import layout
+from yurt.model import layout, time_limit
 from yurt.model.context import Context
 from yurt.model.env import RunEnv
 from yurt.model.facts import Facts

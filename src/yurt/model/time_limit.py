@@ -1,13 +1,15 @@
-"""The time limit of a run in seconds: exact on this machine, whole minutes where Slurm enforces it."""
+"""The time limit of a run in seconds: exact on this machine, whole minutes where Slurm enforces it. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from yurt.backends.kinds import kind_of
 from yurt.model.resources import parse_seconds
-from yurt.model.run import Chosen
+from yurt.model.run import Chosen, Run
+
+WHOLE_MINUTES = ("slurm",)
+"""Types of contexts whose scheduler counts minutes."""
 
 
 def seconds(kind: str, minutes: int | None, asked: Any) -> int | None:
@@ -15,13 +17,18 @@ def seconds(kind: str, minutes: int | None, asked: Any) -> int | None:
     if minutes is None:
         return None
     exact = _exact(minutes, asked)
-    return exact if exact and kind_of(kind).here else minutes * 60
+    return exact if exact and kind not in WHOLE_MINUTES else minutes * 60
+
+
+def of_run(run: Run) -> int | None:
+    """Return the limit of a run, or of each task of a sweep."""
+    return seconds(run.context_type, run.resources.minutes, asked_in(run.settings))
 
 
 def rounded(kind: str, minutes: int | None, asked: Any) -> list[str]:
     """Return a warning if the scheduler allows more time than the user asked for."""
     exact = _exact(minutes, asked) if minutes is not None else 0
-    if minutes is None or kind_of(kind).here or not exact % 60:
+    if minutes is None or kind not in WHOLE_MINUTES or not exact % 60:
         return []
     unit = "minute" if minutes == 1 else "minutes"
     return [f"the time limit {asked} is rounded up to {minutes} {unit}, because the scheduler counts whole minutes"]
