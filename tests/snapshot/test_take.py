@@ -419,3 +419,28 @@ def test_a_project_of_too_many_files(project: Path, store: Path, monkeypatch: py
     (project / ".yurtignore").unlink()
     (project / ".gitignore").write_text("data/\n")
     assert take(project, store).files == 2
+
+
+def test_a_file_that_was_just_edited_or_touched_has_the_same_tree(tmp_path: Path) -> None:
+    """Its content decides; folders are not written again, and once it has settled, it is not read any more."""
+    root, store = tmp_path / "project", tmp_path / "store"
+    (root / "deep").mkdir(parents=True)
+    (root / "deep" / "a.py").write_text("one\n")
+    (root / "b.py").write_text("two\n")
+    first = take(root, store)
+    listing = store / "seen"
+    before = listing.read_bytes()
+    assert take(root, store).tree == first.tree and listing.read_bytes() == before, "not settled: nothing to save"
+    for each in (root / "deep" / "a.py", root / "b.py"):
+        os.utime(each, ns=(10**18, 10**18))
+    assert take(root, store).tree == first.tree
+    (root / "deep" / "a.py").write_text("ONE\n")  # the same size
+    assert take(root, store).tree != first.tree
+    (root / "deep" / "a.py").write_text("one\n")
+    assert take(root, store).tree == first.tree
+    (root / "b.py").chmod(0o755)
+    changed = take(root, store)
+    assert changed.tree != first.tree
+    (root / "b.py").unlink()
+    (root / "b.py").symlink_to("two\n")  # the content of a link is its target
+    assert take(root, store).tree not in (first.tree, changed.tree)

@@ -18,6 +18,9 @@ NAME = "seen"
 TICK = 2_000_000_000
 """Coarsest timestamp resolution of a file system, in ns: a file may change twice within it and show one time."""
 
+UNSETTLED = -1
+"""The time of a file that may have changed after it was read; it is read again."""
+
 Mark = tuple[int, int, int, int, int]
 Row = tuple[int, int, int, int, int, bytes]
 
@@ -62,4 +65,4 @@ def row(about: os.stat_result, id: bytes, now: int) -> Row:
     """Return the row of a file that was read at `now`. A file changed too recently is marked to be read again."""
     written, changed, inode, size, mode = mark(about)
     settled = max(about.st_mtime_ns, about.st_ctime_ns) < now - TICK
-    return written if settled else -1, changed, inode, size, mode, id
+    return written if settled else UNSETTLED, changed, inode, size, mode, id
