@@ -107,6 +107,8 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   wait "$child" 2> /dev/null
   last_status=$?
   [ "$last_status" -eq 127 ] || status=$last_status
+  # Slurm signals one process after the other: your command may have received TERM before this shell.
+  if [ "$status" -eq 143 ] && [ -z "$stopped" ] && [ "$kind" = slurm ]; then sleep 1; fi
   if [ "$requeues" -gt 0 ] && [ -n "$stopped" ] && [ "$stopped" != cancelled ]; then # its other processes may still be saving
     until=$(($(date +%s) + (before > 30 ? before : 30)))
     while command_runs && [ "$(date +%s)" -lt "$until" ]; do sleep 1; done
