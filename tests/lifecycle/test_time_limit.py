@@ -29,3 +29,8 @@ def test_rounding_is_reported() -> None:
     assert "to 1 minute," in text
     assert not [*time_limit.rounded("slurm", 2, "2m"), *time_limit.rounded("local", 2, "90s")]
     assert not time_limit.rounded("slurm", None, None)
+
+
+@pytest.mark.parametrize("asked", ["UNLIMITED", "0", True, 1.5])
+def test_a_record_with_an_odd_limit_can_be_shown(asked: object) -> None:
+    assert time_limit.seconds("local", 90, asked) == 5400

@@ -57,6 +57,8 @@ def start(argv: Sequence[str], environment: Mapping[str, str], stdin: IO[bytes],
         os.set_inheritable(keep, True)
         try:
             return _Spawned(argv, environment, given, errors)
+        except NotImplementedError:  # a C library that cannot start a program in a new session
+            pass
         finally:
             os.set_inheritable(keep, False)
     import subprocess

@@ -41,5 +41,8 @@ def asked_in(settings: Sequence[Chosen]) -> Any:
 
 def _exact(minutes: int, asked: Any) -> int:
     """Return the seconds that the user asked for; 0 if the limit in minutes has another source."""
-    found = parse_seconds(asked) if asked is not None else 0
+    try:
+        found = parse_seconds(asked) if asked is not None else 0
+    except ValueError:  # in a record from elsewhere: what the user types now was checked before
+        found = 0
     return found if -(-found // 60) == minutes else 0
