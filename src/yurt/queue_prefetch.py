@@ -255,21 +255,35 @@ Request = tuple[bytes, list[tuple[str, str]]]
 """What asks a master for a session, and the variables of the environment in it; without bytes, ssh is started."""
 
 
-def is_saved(key: bytes) -> bool:
+Target = tuple[str, bytes]
+"""The verb that a query is for, and its basis; if that is empty, only the same query uses the answer."""
+
+
+def take_target() -> Target | None:
+    """Return what was prepared for the query that is made now; the one after it has to be prepared again."""
+    try:
+        return _prepared.pop()
+    except IndexError:
+        return None
+
+
+def is_saved(key: bytes, target: Target) -> bool:
     """Whether the query that was sent early is this one, and was made from the same."""
-    return any(each.key == key and each.basis == _target()[1] for each in _pending)
-
-
-def _target() -> tuple[str, bytes]:
-    """Return the verb and the basis of the query of this process."""
-    return _prepared[0] if _prepared else ("ps", b"")
+    return any(each.key == key and each.basis == target[1] for each in _pending)
 
 
 def save(
-    key: bytes, frame: tuple[bytes, bytes], path: str, *, request: Request, argv: Sequence[str], query: bytes
+    key: bytes,
+    target: Target,
+    frame: tuple[bytes, bytes],
+    path: str,
+    *,
+    request: Request,
+    argv: Sequence[str],
+    query: bytes,
 ) -> None:
     """Save a query for the next yurt process."""
-    verb, basis = _target()
+    verb, basis = target
     file = _file(verb)
     if len(query) >= PIPE or not os.path.isdir(os.path.dirname(file)):
         return

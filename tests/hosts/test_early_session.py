@@ -49,7 +49,7 @@ def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     def begin(answer: Master) -> None:
         threading.Thread(target=serve, args=(answer,), daemon=True).start()
         request = (mux.request("sh", MuxSettings(False, [], [])), list[tuple[str, str]]())
-        queue_prefetch.save(b"key", (BEGIN, END), path, request=request, argv=["false"], query=b"question")
+        queue_prefetch.save(b"key", ("ps", b""), (BEGIN, END), path, request=request, argv=["false"], query=b"question")
         queue_prefetch.begin(["ps"])
 
     yield begin
@@ -117,7 +117,19 @@ def test_a_script_in_place_of_ssh_is_started(
     program.chmod(0o755)
     request = (mux.request("sh", MuxSettings(False, [], [])), list[tuple[str, str]]())
     queue_prefetch.save(
-        b"key", (BEGIN, END), str(tmp_path / "s"), request=request, argv=[str(program)], query=b"question"
+        b"key",
+        ("ps", b""),
+        (BEGIN, END),
+        str(tmp_path / "s"),
+        request=request,
+        argv=[str(program)],
+        query=b"question",
     )
     queue_prefetch.begin(["ps"])
     assert ask() == b"question\nby the script\n"
+
+
+def test_a_query_that_was_not_prepared_is_not_saved_as_the_one_before_it() -> None:
+    queue_prefetch.prepare("logs", b"basis")
+    assert queue_prefetch.take_target() == ("logs", b"basis")
+    assert queue_prefetch.take_target() is None

@@ -23,6 +23,7 @@ from yurt import queue_prefetch
 queue_prefetch.begin(["ps"])
 from yurt.hosts import SshHost
 host = SshHost("alpha", "alice@alpha", ["-F", sys.argv[1]])
+queue_prefetch.prepare("ps", b"")
 answer = host.run(sys.argv[2], *sys.argv[3:5], stdin=sys.argv[5].encode(), prefetch=True)
 print(answer.text, end="")
 """
@@ -81,10 +82,10 @@ def test_a_master_that_died(asking: tuple[list[str], str], lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["ps", "--cached"], ["ps", "--help"], ["show", "x"], [], ["run", "a", "b", "c", "ps"]]
+    "words", [["ps", "--cached"], ["ps", "--help"], ["cancel", "x"], [], ["run", "a", "b", "c", "ps"]]
 )
 def test_other_commands_prefetch_nothing(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue_prefetch, "_file", lambda: pytest.fail("read the saved query"))
+    monkeypatch.setattr(queue_prefetch, "_file", lambda _verb: pytest.fail("read the saved query"))
     queue_prefetch.begin(words)
 
 

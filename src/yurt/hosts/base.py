@@ -205,12 +205,12 @@ class Host(ABC):
     def _prefetched(
         self, script: str, arguments: Sequence[str], stdin: bytes, first: str, fixed: bool
     ) -> Answer | None:
-        """Return the prefetched result of a script; if there is none, save the script for the next process."""
-        socket = self.socket()
+        """Return the prefetched result of a script. If a verb will repeat it, save it for the next process."""
+        socket, target = self.socket(), queue_prefetch.take_target()
         if not socket:
             return None
         key = "\0".join([socket, script, first, *arguments, ""]).encode(errors="surrogateescape") + stdin
-        is_saved, answer = queue_prefetch.is_saved(key), None
+        is_saved, answer = target is not None and queue_prefetch.is_saved(key, target), None
         try:
             found = queue_prefetch.answer(key, clocks().slow, self.silence() or TIMEOUT, self.report_slow)
         except TimeoutError:
@@ -221,11 +221,12 @@ class Host(ABC):
             if framed is not None and framed.code == 0:
                 self.note_response()
                 answer = Answer(0, framed.out, b"")
-                if is_saved:
-                    return answer
+        if target is None or (is_saved and answer is not None):
+            return answer
         parcel = self._parcel(script, arguments, first, fixed)
         queue_prefetch.save(
             key,
+            target,
             (parcel.begin, parcel.end),
             socket,
             request=self.session_request(parcel.command),

@@ -186,8 +186,7 @@ def _refresh(
             saved |= archive.catch_up(store, context, backend.files, watch=watch)
         return moved, None
     now, refreshed = time.time(), store.refreshed_at(context)
-    if verb:
-        queue_prefetch.prepare(verb, early.queue_basis(context, refs, running))
+    queue_prefetch.prepare(verb or "ps", early.queue_basis(context, refs, running) if verb else b"")
     answer = backend.runs.observe(refs, store.answer(context), running)
     seen = answer.runs
     observed.update(seen)
