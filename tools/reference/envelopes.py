@@ -7,7 +7,6 @@ import functools
 import importlib
 import inspect
 import json
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -160,11 +159,15 @@ def _structs(shape: Any, seen: set[Any]) -> Iterator[Any]:
 @functools.cache
 def _field_docs(struct: type) -> dict[str, str]:
     """Return the docstrings of a class's fields."""
-    importlib.import_module(struct.__module__)
-    tree = ast.parse(inspect.getsource(sys.modules[struct.__module__]))
-    (node,) = [each for each in ast.walk(tree) if isinstance(each, ast.ClassDef) and each.name == struct.__name__]
-    found = {}
+    node, found = _classes(struct.__module__)[struct.__name__], {}
     for field, text in zip(node.body, node.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
             found[ast.unparse(field.target)] = inspect.cleandoc(str(text.value.value))
     return found
+
+
+@functools.cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    """Return the classes at the top of a module by their names."""
+    tree = ast.parse(inspect.getsource(importlib.import_module(module)))
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}

@@ -23,7 +23,7 @@ COMMON = (
 SHOWN = {"strerror": "reason", "entry": "run", "host": "site", "final": "states", "struct_fields": "names"}
 SHOWN |= dict.fromkeys(("alone", "some", "unfinished"), "runs") | {"still": "run", "shown": "file"}
 TEXTS = ast.Constant | ast.JoinedStr | ast.BinOp | ast.IfExp | ast.Name | ast.Call
-USED = (ast.FunctionDef, ast.Call, ast.Tuple, ast.ImportFrom)
+USED = (ast.FunctionDef, ast.Call, ast.Tuple, ast.ImportFrom, ast.Return)
 ONE_CODE = {"SpecError": "spec-failed"}
 """Classes of errors that set their code themselves."""
 
@@ -117,7 +117,7 @@ def _nodes(file: Path) -> list[ast.AST]:
 @functools.cache
 def _strings(file: Path) -> dict[str, ast.expr]:
     """Return the strings at the top of a module, and those of modules of the package that it imports."""
-    found = _own_strings(file)
+    found = dict(_own_strings(file))
     for node in (node for node in _nodes(file) if isinstance(node, ast.ImportFrom)):
         module = (node.module or "").split(".")
         if module[0] != "yurt":
@@ -131,6 +131,7 @@ def _strings(file: Path) -> dict[str, ast.expr]:
     return found
 
 
+@functools.cache
 def _own_strings(file: Path) -> dict[str, ast.expr]:
     return {
         node.targets[0].id: node.value
@@ -195,11 +196,16 @@ def _assigned(name: str, scope: Scope) -> Iterator[ast.expr]:
     for function in scope.functions:
         given = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
         found += [(0, default) for each, default in given if each.arg == name in ("hint", "code") and default]
-    for node in (node for function in scope.functions for node in ast.walk(function)):
-        if isinstance(node, ast.Assign) and node.lineno <= scope.line:
+    for node in (node for function in scope.functions for node in _assignments(function)):
+        if node.lineno <= scope.line:
             for target in node.targets:
                 found += [(node.lineno, value) for each, value in _pairs(target, node.value) if each == name]
     yield from (value for _line, value in sorted(found, key=lambda each: -each[0]))
+
+
+@functools.cache
+def _assignments(function: ast.FunctionDef) -> list[ast.Assign]:
+    return [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]]:
@@ -214,9 +220,11 @@ def _returns() -> dict[str, list[ast.expr | None]]:
     """Return the values that each function of the package returns, by its name."""
     found: dict[str, list[ast.expr | None]] = {}
     for file in sorted(SOURCE.rglob("*.py")):
-        for function in (node for node in _nodes(file) if isinstance(node, ast.FunctionDef)):
-            returns = [each for each in ast.walk(function) if isinstance(each, ast.Return)]
-            values = [each.value for each in sorted(returns, key=lambda each: each.lineno)]
+        nodes = _nodes(file)
+        returns = sorted((node for node in nodes if isinstance(node, ast.Return)), key=lambda each: each.lineno)
+        for function in (node for node in nodes if isinstance(node, ast.FunctionDef)):
+            end = function.end_lineno or 0
+            values = [each.value for each in returns if function.lineno <= each.lineno <= end]
             found.setdefault(function.name, []).extend(values)
     return found
 
