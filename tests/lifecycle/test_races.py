@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partialmethod
 from typing import Any
 
 import pytest
@@ -288,3 +289,27 @@ def test_refused_before_anything_is_saved(races: Races, words: list[str], text: 
     done = races.laptop.quick("run", *words, "true")
     assert done.code in (2, 3, 5) and text in done.err, done
     assert races.laptop.quick("ps", "--cached", "--json").json["data"] == []
+
+
+def test_ctrl_c_says_whether_the_race_is_saved(races: Races, monkeypatch: pytest.MonkeyPatch) -> None:
+    add = Store.add_candidates
+
+    def interrupted(index: Store, *arguments: Any, after: bool) -> bool:
+        if after:
+            add(index, *arguments)
+        raise KeyboardInterrupt
+
+    races.allow(beta="race_wait: 2m")
+    words = ["run", "--race", "alpha,beta", *races.work()]
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "add_candidates", partialmethod(interrupted, after=False))
+        done = races.laptop.quick(*words)
+        assert (done.code, done.err.strip()) == (130, "yurt: interrupted; nothing was submitted")
+        assert races.ids() == []
+        patch.setattr(Store, "add_candidates", partialmethod(interrupted, after=True))
+        done = races.laptop.quick(*words)
+    (saved,) = (row["id"] for row in races.laptop.quick("ps", "--json").json["data"])
+    assert done.code == 130 and f"interrupted; run {saved} is saved" in done.err
+    races.laptop.ended(saved)
+    assert len(races.starts()) == 1
+    eventually(races.are_over)

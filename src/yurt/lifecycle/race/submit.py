@@ -54,16 +54,19 @@ def submit(
     assert claim is not None
     with claim:
         store.add_race(msgspec.structs.replace(first, run=run, race=race), Status(reason="being submitted"))
-        if notify:
-            store.note_notice(race_id, notify)
-        watch(Event(f"preparing a race on {', '.join(dict.fromkeys(each.name for each in places))}"))
         try:
+            if notify:
+                store.note_notice(race_id, notify)
+            watch(Event(f"preparing a race on {', '.join(dict.fromkeys(each.name for each in places))}"))
             made, notes = prepare(race, takers, choice, mode)
+            if not store.add_candidates(race_id, made, Status()):  # another process has cancelled it
+                made = []
         except BaseException:
-            _give_up(store, race)
+            if store.candidates(race_id):  # Ctrl-C came just after they were saved
+                on_kept(race_id)
+            else:
+                _give_up(store, race)
             raise
-        if not store.add_candidates(race_id, made, Status()):  # another process has cancelled it
-            made = []
         on_kept(race_id)
         refused = send(store, [each.run.context for each in made], watch)
         lost = [each.run for each in made if each.run.id in refused]
