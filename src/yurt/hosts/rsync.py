@@ -47,11 +47,20 @@ def bring(
 
 
 def bring_after(
-    host: SshHost, source: str, target: Path, pick: Pick, progress: Progress, *, script: str, arguments: Sequence[str]
+    host: SshHost,
+    source: str,
+    target: Path,
+    pick: Pick,
+    progress: Progress,
+    *,
+    run: str,
+    script: str,
+    arguments: Sequence[str],
 ) -> tuple[str, Brought | None]:
     """As `bring`, after a script of one line on the host, in the same session. Also return its standard error.
 
-    None: the script has exited, or did not run; nothing was fetched.
+    None: the script has exited, or did not run; nothing was fetched. The rsync of the next process that fetches `run`
+    by the same command line starts early.
     """
     argv = _argv(
         host, _sources(host, source, ()), target, pick, rsync_shell.server(script, *arguments), silence=SILENCE
@@ -64,6 +73,8 @@ def bring_after(
     problem = _problem(host, target, process, code)
     if problem is not None:
         raise problem
+    if not pick.backup:
+        process.save_for_next(run, argv, target)
     return process.errors, process.brought(source, code)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from yurt import fetch_ahead
 from yurt.backends.kinds import kind_of
 from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.lifecycle.files import transfer
@@ -26,9 +27,6 @@ from yurt.verbs.result import Result
 
 if TYPE_CHECKING:
     from yurt.backends.base import Files
-
-PROJECT_MARKS = ("yurt.yaml", "pyproject.toml", ".git")
-"""A folder above the current one is that of a project only if it has one of these."""
 
 MOST = 5
 """How many errors to report of runs that could not be fetched."""
@@ -88,9 +86,7 @@ def fetch(
 def _project(folder: Path) -> Path | None:
     """Return the folder of the user's project; None if `folder` is certainly not in it."""
     with contextlib.suppress(FileNotFoundError):  # the current folder no longer exists
-        path, here = folder.resolve(), Path.cwd().resolve()
-        above = [each for each in (here, *here.parents) if path.is_relative_to(each)]
-        if not any(each == here or any((each / name).exists() for name in PROJECT_MARKS) for each in above):
+        if fetch_ahead.is_outside_projects(str(folder)):
             return None
     from yurt.sites.project import Project  # slow to import
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from yurt import fetch_ahead
 from yurt.backends import scripts
 from yurt.backends.shell import ownership
 from yurt.errors import RefusedError, YurtError
@@ -84,10 +85,19 @@ def outputs_at_once(
     name = wire.kept_name(script)
     if name not in (host.kept() or ()):
         return None  # contents() sends it
-    mark = f"yurt-contents-{os.urandom(8).hex()}"
+    mark = f"yurt-contents-{fetch_ahead.word('site')}"
     before = f"yurt_first={shlex.quote(calls.rstrip().replace(chr(10), '; '))}; {wire.load_kept(name)}; {LOOK}"
     source = f"{folder}/{layout.OUTPUTS}"
-    errors, brought = rsync.bring_after(host, source, target, pick, progress, script=before, arguments=[folder, mark])
+    errors, brought = rsync.bring_after(
+        host,
+        source,
+        target,
+        pick,
+        progress,
+        run=folder.rpartition("/")[2],
+        script=before,
+        arguments=[folder, mark],
+    )
     _before, _mark, answer = errors.partition(f"{mark}\n")
     text, ended, _after = answer.partition(f"\n{mark}\n")
     if not ended:
