@@ -22,6 +22,9 @@ _SET_PIPE_SIZE = 1031
 _PIPE, _TOO_LARGE, _TERM, _KILL = 13, 25, 15, 9
 """Numbers of Linux; the modules that name them are slow to import."""
 
+_FILES = ("__init__.py", "backends/job/own.sh", "backends/shell/measure.sh", "backends/shell/contents.sh", "hosts/rsync.py")
+"""Files of yurt that a fetch depends on."""
+
 _arguments: list[str] = []
 """The command line, if the next one like it should start its rsync early."""
 
@@ -68,10 +71,10 @@ def begin(arguments: Sequence[str]) -> None:
     _arguments[:] = arguments
     try:
         with open(_file(), "rb") as file:
-            place, contexts, (path, target), words, argv, variables = marshal.load(file)
+            place, basis, (path, target), words, argv, variables = marshal.load(file)
         if (
             place == _place(arguments)
-            and contexts == _contexts()
+            and basis == _basis()
             and os.path.exists(path)
             and not os.path.exists(f"{path}.silent")
             and not os.path.exists(f"{path}.noisy")
@@ -120,6 +123,44 @@ def take(argv: Sequence[str], variables: Mapping[str, str]) -> Started | None:
     return None
 
 
+def finished(source: str, target: str, seconds: float) -> tuple[str, str] | None:
+    """Return the output and the errors of the early rsync if it copies this and succeeds soon; None if not.
+
+    It stays for `take`, unless `done` is called.
+    """
+    if not _started or _started[0].argv[-2:] != [source, target]:
+        return None
+    import select
+
+    early = _started[0]
+    if not select.select([early.status], [], [], seconds)[0]:
+        return None
+    ended = os.waitid(os.P_PID, early.pid, os.WEXITED | os.WNOWAIT)
+    if ended is None or ended.si_status or ended.si_code != os.CLD_EXITED:
+        return None
+    replay, output = os.memfd_create("yurt"), b""
+    while part := os.read(early.output, 1 << 16):
+        output += part
+    os.write(replay, output)
+    os.lseek(replay, 0, os.SEEK_SET)
+    os.close(early.output)
+    early.output = replay
+    errors = os.pread(early.errors, os.fstat(early.errors).st_size, 0)
+    return output.decode(errors="replace"), errors.decode(errors="replace")
+
+
+def done() -> None:
+    """Close the early rsync: its result was used."""
+    early = _started.pop()
+    os.waitpid(early.pid, 0)
+    early.close()
+
+
+def contents_mark() -> str:
+    """Return what the site prints before and after the contents of a run."""
+    return f"yurt-contents-{word('site')}"
+
+
 def drop() -> None:
     """Stop the early rsync, which keeps partial files, and wait for its end."""
     while _started:
@@ -146,29 +187,35 @@ def save(run: str, argv: Sequence[str], variables: Mapping[str, str], *, socket:
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as stream:
-            saved = (_place(_arguments), _contexts(), (socket, target), _words, list(argv), dict(variables))
+            saved = (_place(_arguments), _basis(), (socket, target), _words, list(argv), dict(variables))
             marshal.dump(saved, stream)
         os.replace(temporary, file)
     except OSError:
         return
 
 
-def _contexts() -> tuple[int, int, int]:
-    """Return what identifies the content of the user's contexts.yaml; zeros if it is elsewhere."""
+def _basis() -> list[tuple[int, int, int]]:
+    """Return what identifies the content of the files that a fetch is made from; zeros for a file that is elsewhere."""
     home = os.environ.get("YURT_CONFIG_HOME")
     if not home:
         home = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "yurt")
+    package = os.path.dirname(__file__)
+    return [_identity(each) for each in (f"{home}/contexts.yaml", *(f"{package}/{name}" for name in _FILES))]
+
+
+def _identity(path: str) -> tuple[int, int, int]:
     try:
-        found = os.stat(os.path.join(home, "contexts.yaml"))
+        found = os.stat(path)
     except OSError:
         return 0, 0, 0
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _place(arguments: Sequence[str]) -> tuple[list[str], str, list[tuple[str, str]]]:
-    """Return what a fetch depends on: the command line, the folder, the environment."""
+    """Return what else a fetch depends on: the command line, the folder, the environment."""
     names = ("HOME", "PATH", "YURT_CONFIG_HOME", "YURT_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR")
-    return list(arguments), os.getcwd(), [(name, os.environ.get(name, "")) for name in names]
+    seen = [("stderr", str(os.isatty(2)))]  # whether progress is shown
+    return list(arguments), os.getcwd(), [*seen, *((name, os.environ.get(name, "")) for name in names)]
 
 
 def _file() -> str:

@@ -12,7 +12,6 @@ from yurt.errors import YurtError, here_is_full
 from yurt.hosts import rsync_process, rsync_report, rsync_shell
 from yurt.hosts.base import TIMEOUT, Host, refusal
 from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Process, Strange
-from yurt.hosts.rsync_report import EACH
 from yurt.hosts.ssh import SshHost
 from yurt.model.files import Brought, Pick, Progress
 
@@ -33,7 +32,8 @@ def bring(
     UnreachableError: received files are kept, and the next call continues. Strange: nothing was fetched.
     """
     excludes = b"".join(_literal(path) + b"\0" for path in pick.without)
-    argv = _argv(host, _sources(host, source, names), target, pick, rsync_shell.server(), silence=silence)
+    sources, reported = _sources(host, source, names), _reported(pick, progress, names)
+    argv = _argv(host, sources, target, pick, rsync_shell.server(), [*reported, f"--timeout={silence}"])
 
     def run() -> tuple[int, _Fetch]:
         process = _Fetch(host, names, silence)
@@ -62,9 +62,8 @@ def bring_after(
     None: the script has exited, or did not run; nothing was fetched. The rsync of the next process that fetches `run`
     by the same command line starts early.
     """
-    argv = _argv(
-        host, _sources(host, source, ()), target, pick, rsync_shell.server(script, *arguments), silence=SILENCE
-    )
+    server, more = rsync_shell.server(script, *arguments), [*_reported(pick, progress), f"--timeout={SILENCE}"]
+    argv = _argv(host, _sources(host, source, ()), target, pick, server, more)
     with host.session(time.monotonic() + TIMEOUT):
         process = _Fetch(host, (), SILENCE)
         code = process.run(argv, progress)
@@ -78,9 +77,15 @@ def bring_after(
     return process.errors, process.brought(source, code)
 
 
-def _argv(host: Host, sources: Sequence[str], target: Path, pick: Pick, server: str, *, silence: int) -> list[str]:
-    argv = ["rsync", "-rlpts", "--chmod=ug-s", f"--timeout={silence}", f"--partial-dir={PARTIAL}"]
-    argv += [*EACH, "--from0", "--exclude-from=-"]
+def _reported(pick: Pick, progress: Progress, names: Sequence[str] = ()) -> list[str]:
+    """Return the options for what rsync prints: each file only if the totals do not tell enough."""
+    return [*rsync_report.totals(progress), *([rsync_report.EACH] if names or pick.backup else [])]
+
+
+def _argv(
+    host: Host, sources: Sequence[str], target: Path, pick: Pick, server: str, more: Sequence[str]
+) -> list[str]:
+    argv = ["rsync", "-rlpts", "--chmod=ug-s", *more, f"--partial-dir={PARTIAL}", "--from0", "--exclude-from=-"]
     argv += ["--backup", "--suffix=~"] if pick.backup else []
     argv += ["-m"] if pick.only or pick.files_only else []
     if pick.only:

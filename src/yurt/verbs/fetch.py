@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,14 +14,14 @@ import msgspec
 
 from yurt import fetch_ahead
 from yurt.backends.kinds import kind_of
+from yurt.config import paths
 from yurt.errors import NotFoundError, UnreachableError, YurtError
-from yurt.lifecycle.files import transfer
+from yurt.lifecycle.files import early_fetch, transfer
 from yurt.lifecycle.files.transfer import Fetched, Wanted, shown
 from yurt.lifecycle.select import begun, by_sweep, which
 from yurt.model.files import Brought, Contents, count
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run
-from yurt.sites import connect, folders
 from yurt.store import Entry, Store
 from yurt.store.site_copies import SiteCopy
 from yurt.verbs.result import Result
@@ -61,7 +62,7 @@ def fetch(
     Runs that could not be fetched are warnings and set the exit code; if no run could be fetched, the first error is
     raised. Runs without a file that matches `only` are warnings, unless there is none that has one.
     """
-    index = folders.store()
+    index = Store(f"{paths.data_folder()}/yurt.db")
     entries, warnings = begun(index, names, filters, watch=watch)
     several = len(entries) > 1 or any(entry.run.tasks for entry in which(index, names))
     project = _project(folder) if folder is not None else None
@@ -111,12 +112,12 @@ def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch:
     for name, group in by_context.items():
         try:
             watch(Event(f"querying {name}"))
-            files = connect.named_files(name)
+            files = cache(partial(_files, name))
             errors += _gone(store, [entry for entry in group if _never_sent(entry)])
             submitted = [entry for entry in group if not _never_sent(entry)]
             if not submitted:
                 continue
-            found, gone, already = _started(store, files, submitted, wanted, watch) or _found(store, files, submitted)
+            found, gone, already = _started(store, files, submitted, wanted, watch) or _found(store, files(), submitted)
             errors += _gone(store, gone)
             for some in transfer.together(found, wanted):
                 try:
@@ -144,12 +145,21 @@ class _Looked(NamedTuple):
     already: Brought | None = None
 
 
-def _started(store: Store, files: Files, entries: Sequence[Entry], wanted: Wanted, watch: Watch) -> _Looked | None:
+def _files(context: str) -> Files:
+    from yurt.sites import connect  # slow to import; not needed for what was fetched early
+
+    return connect.named_files(context)
+
+
+def _started(
+    store: Store, files: Callable[[], Files], entries: Sequence[Entry], wanted: Wanted, watch: Watch
+) -> _Looked | None:
     """Look at a single run and fetch it in the same session; None if that is not possible."""
     here = kind_of(entries[0].run.context_type).here
     if len(entries) > 1 or here or wanted.everything or store.site_copy(entries[0].run.id) is not None:
         return None
-    begun = transfer.Transfer(store, files, (), wanted).at_once(entries[0].run, watch)
+    begun = early_fetch.finished(entries[0].run, wanted.target(entries[0].run))
+    begun = begun or transfer.Transfer(store, files, (), wanted).at_once(entries[0].run, watch)
     return None if begun is None else _Looked([(entries[0], begun[0])], [], begun[1])
 
 

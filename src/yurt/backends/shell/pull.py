@@ -18,7 +18,7 @@ from yurt.errors import RefusedError, YurtError
 from yurt.hosts import Host, SshHost, rsync, rsync_process, rsync_shell, wire
 from yurt.hosts.base import refusal
 from yurt.model import layout
-from yurt.model.files import NOTHING, RESULT_PARTS, Brought, Contents, Measures, Pick, Progress, Pull
+from yurt.model.files import Brought, Contents, Pick, Progress, Pull, marked_contents, read_contents
 
 # Standard input: names and paths, one per line. Leftovers of a killed script are removed with those of code uploads.
 LINK_FOLDERS = """\
@@ -56,23 +56,11 @@ def contents(host: Host, folders: Sequence[str]) -> tuple[dict[str, Contents], b
     answer = ownership.run(host, folders, _contents_script(), stdin=lines.encode(), timeout=600)
     if answer.code:
         raise refusal(host.name, "cannot read the run folders", answer.errors)
-    return _read_contents(answer.text, folders)
+    return read_contents(answer.text, folders)
 
 
 def _contents_script() -> str:
     return scripts.text("measure.sh") + scripts.text("contents.sh")
-
-
-def _read_contents(text: str, folders: Sequence[str]) -> tuple[dict[str, Contents], bool]:
-    method, *lines_of_runs = text.splitlines()
-    states, measures = lines_of_runs[: len(folders)], lines_of_runs[len(folders) :]
-    sizes = {folder: measure for measure, _, folder in (line.partition(" ") for line in measures)}
-    found = {
-        folder: Contents(state == "ended", Measures(*(sizes.get(f"{folder}/{part}", NOTHING) for part in RESULT_PARTS)))
-        for folder, state in zip(folders, states, strict=True)
-        if state != "gone"
-    }
-    return found, method == "rsync"
 
 
 def outputs_at_once(
@@ -85,7 +73,7 @@ def outputs_at_once(
     name = wire.kept_name(script)
     if name not in (host.kept() or ()):
         return None  # contents() sends it
-    mark = f"yurt-contents-{fetch_ahead.word('site')}"
+    mark = fetch_ahead.contents_mark()
     before = f"yurt_first={shlex.quote(calls.rstrip().replace(chr(10), '; '))}; {wire.load_kept(name)}; {LOOK}"
     source = f"{folder}/{layout.OUTPUTS}"
     errors, brought = rsync.bring_after(
@@ -98,12 +86,8 @@ def outputs_at_once(
         script=before,
         arguments=[folder, mark],
     )
-    _before, _mark, answer = errors.partition(f"{mark}\n")
-    text, ended, _after = answer.partition(f"\n{mark}\n")
-    if not ended:
-        return None
-    found, _has_rsync = _read_contents(text, [folder])
-    return (found[folder], brought) if folder in found else None
+    found = marked_contents(errors, mark, folder)
+    return None if found is None else (found, brought)
 
 
 def pull(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,8 @@ import msgspec
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError, here_is_full
 from yurt.lifecycle.files import local_copy
 from yurt.model import layout, tasks
-from yurt.model.files import NOTHING, Brought, Contents, Measures, Pick, Progress, Pull
-from yurt.model.progress import Event, Watch
+from yurt.model.files import NOTHING, Brought, Contents, Measures, Pick, Progress, Pull, unreported
+from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run
 from yurt.store import Copy, Entry, Store
 
@@ -93,7 +93,10 @@ def together(found: Sequence[Found], wanted: Wanted) -> list[list[Found]]:
 class Transfer:
     """One transfer of the results of several runs."""
 
-    def __init__(self, store: Store, files: Files, group: Sequence[Found], wanted: Wanted) -> None:
+    def __init__(
+        self, store: Store, files: Callable[[], Files], group: Sequence[Found], wanted: Wanted
+    ) -> None:
+        """`files`: returns the files of the site; called only if something has to be fetched."""
         self._store, self._files, self._group, self._wanted = store, files, group, wanted
         # A glob that ends with a slash selects everything below the folder.
         self._only = [f"{glob}**" if glob.endswith("/") else glob for glob in wanted.only]
@@ -127,7 +130,7 @@ class Transfer:
             return None
         pick = Pick(self._only, backup=self._in_project(target))
         with self._made([target], self._wanted.folder is None) as made:
-            found = self._files.outputs_at_once(run.folder, target, pick, _progress(watch, run.id))
+            found = self._files().outputs_at_once(run.folder, target, pick, _progress(watch, run.id))
             if found is None or found[1] is None:
                 _remove_empty(made)
         return found
@@ -171,7 +174,7 @@ class Transfer:
             watch(Event(f"collecting the files of {len(runs)} runs on {runs[0].context}"))
         with self._made(list(targets.values()), self._wanted.folder is None):
             target = targets[runs[0].id].parent if several else targets[runs[0].id]
-            way, brought = self._files.pull(
+            way, brought = self._files().pull(
                 pulls,
                 target,
                 Pick(self._only, backup=self._in_project(target)),
@@ -250,6 +253,9 @@ def _remove_empty(folders: Sequence[Path]) -> None:
 
 
 def _progress(watch: Watch, label: str) -> Progress:
+    if watch is unwatched:
+        return unreported
+
     def progress(size: int, total: int) -> None:
         watch(Event(f"fetching {label}", size, total, bytes=True))
 
