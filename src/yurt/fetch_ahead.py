@@ -167,13 +167,9 @@ def drop() -> None:
         import select
 
         started = _started.pop()
-        for signal in (_TERM, _KILL):  # its children have the status, too
-            try:
-                os.killpg(started.pid, signal)
-            except ProcessLookupError:
-                break
-            if select.select([started.status], [], [], 5.0)[0]:
-                break
+        os.killpg(started.pid, _TERM)  # exists, since nobody has waited for it
+        select.select([started.status], [], [], 5.0)  # its children have the status, too
+        os.killpg(started.pid, _KILL)
         os.waitpid(started.pid, 0)
         started.close()
 

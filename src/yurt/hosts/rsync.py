@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from yurt.errors import YurtError, here_is_full
+from yurt.errors import RefusedError, YurtError, here_is_full
 from yurt.hosts import rsync_process, rsync_report, rsync_shell
 from yurt.hosts.base import TIMEOUT, Host, refusal
 from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Process, Strange
@@ -163,6 +163,13 @@ def _problem(host: Host, target: Path, process: _Fetch, code: int) -> YurtError 
         return host.lost(255, process.errors.encode(), begun=False)
     if code in LOST:
         return rsync_process.interrupted(host.name, "fetched")
+    folder = re.search(r"^could not make way for new [^:\n]*: (.+)$", process.errors, re.MULTILINE)
+    if folder is not None:
+        return RefusedError(
+            f"'{target / folder[1]}' is a folder with files, but the run has a file of this name; other files were fetched",
+            code="cannot-write",
+            hint="move or delete the folder, or fetch to another one with `--to DIR`",
+        )
     return refusal(host.name, "some files could not be fetched", rsync_process.first_error(process.errors, code))
 
 

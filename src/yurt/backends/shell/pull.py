@@ -118,8 +118,8 @@ def pull(
                     host, having, target, pick, progress, transfer=bring, part=part, several=several
                 )
                 done.append(brought)
-            except RefusedError as error:  # such as a file that cannot be read; the other files are fetched anyway
-                if error.code != "site-refused":
+            except RefusedError as error:  # such as a file that cannot be read; the others are fetched anyway
+                if error.code not in ("site-refused", "cannot-write"):
                     raise
                 refused = refused or error
     if refused is not None:
@@ -139,7 +139,7 @@ def _pull_part(
     several: bool,
 ) -> tuple[str, Brought]:
     """Fetch one folder of each run; the complete run folders if `part` is empty."""
-    without, hidden = _not_results(host, runs, part) if part != layout.OUTPUTS else ({}, {})
+    without, hidden = _not_results(host, runs, part, pick) if part != layout.OUTPUTS else ({}, {})
     below = f"/{part}" if part else ""
     pick = msgspec.structs.replace(pick, files_only=part == layout.WORK)
     if not several:
@@ -200,15 +200,26 @@ def transfer(
     return "tar", tar.bring(host, source, target, pick, progress, names=names)
 
 
+def _selected(paths: Sequence[str], pick: Pick) -> int:
+    """Return how many of these files are selected."""
+    if not pick.only or not paths:
+        return len(paths)
+    from yurt.hosts import tar  # slow to import
+
+    return sum(tar.chosen(path, Pick(pick.only)) for path in paths)
+
+
 def _without(pick: Pick, more: Sequence[str]) -> Pick:
     return msgspec.structs.replace(pick, without=[*pick.without, *more])
 
 
-def _not_results(host: Host, runs: Sequence[Pull], part: str) -> tuple[dict[str, list[str]], dict[str, int]]:
+def _not_results(
+    host: Host, runs: Sequence[Pull], part: str, pick: Pick
+) -> tuple[dict[str, list[str]], dict[str, int]]:
     """Return the paths in working directories that are not to be fetched; with no `part`, only links to the code.
 
     They are relative to the working directory, or to the run folder if there is no `part`. Also return how many of them
-    are results with the same name as a file in the outputs of the run.
+    are results with the same name as a file in the outputs of the run, and would be fetched otherwise.
     """
     script = scripts.text("measure.sh") + NOT_RESULTS
     answer = host.run(script, "" if part else "yes", *(run.folder for run in runs), timeout=600)
@@ -216,7 +227,7 @@ def _not_results(host: Host, runs: Sequence[Pull], part: str) -> tuple[dict[str,
     hidden: dict[str, int] = {}
     for block in answer.out.split(b"\0\0"):
         folder, *paths = [os.fsdecode(name) for name in block.strip(b"\0").split(b"\0")]
-        hidden[folder] = sum(path.startswith("./") for path in paths)
+        hidden[folder] = _selected([path[2:] for path in paths if path.startswith("./")], pick)
         found[folder] = [path.removeprefix(f"{layout.WORK}/").removeprefix("./") if part else path for path in paths]
     if not part:
         for paths in found.values():
