@@ -22,7 +22,13 @@ _SET_PIPE_SIZE = 1031
 _PIPE, _TOO_LARGE, _TERM, _KILL = 13, 25, 15, 9
 """Numbers of Linux; the modules that name them are slow to import."""
 
-_FILES = ("__init__.py", "backends/job/own.sh", "backends/shell/measure.sh", "backends/shell/contents.sh", "hosts/rsync.py")
+_FILES = (
+    "__init__.py",
+    "backends/job/own.sh",
+    "backends/shell/measure.sh",
+    "backends/shell/contents.sh",
+    "hosts/rsync.py",
+)
 """Files of yurt that a fetch depends on."""
 
 _arguments: list[str] = []
@@ -92,9 +98,15 @@ def begin(arguments: Sequence[str]) -> None:
 def _is_ready(target: str, arguments: Sequence[str]) -> bool:
     """Whether rsync may write to the target before yurt has looked at it. It makes the folder if that is missing."""
     exists = os.path.isdir(target)
-    if not exists and (os.path.lexists(target) or "--only" in arguments or not os.path.isdir(os.path.dirname(target))):
+    if not exists and (
+        os.path.lexists(target) or _has("--only", arguments) or not os.path.isdir(os.path.dirname(target))
+    ):
         return False
-    return not any(each.startswith("--to") for each in arguments) or is_outside_projects(target)
+    return not _has("--to", arguments) or is_outside_projects(target)
+
+
+def _has(option: str, arguments: Sequence[str]) -> bool:
+    return any(each.startswith(option) for each in arguments)
 
 
 def is_outside_projects(folder: str) -> bool:
@@ -102,9 +114,9 @@ def is_outside_projects(folder: str) -> bool:
     path, above = os.path.realpath(folder), os.path.realpath(".")
     first = True
     while True:
-        if path == above or path.startswith(above.rstrip("/") + "/"):
-            if first or any(os.path.exists(f"{above}/{name}") for name in PROJECT_MARKS):
-                return False
+        inside = path == above or path.startswith(above.rstrip("/") + "/")
+        if inside and (first or any(os.path.exists(f"{above}/{name}") for name in PROJECT_MARKS)):
+            return False
         if above == "/":
             return True
         above, first = os.path.dirname(above), False

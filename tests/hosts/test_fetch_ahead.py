@@ -75,7 +75,9 @@ def test_the_same_fetch_takes_over_the_process(fetch: Fetch) -> None:
 
 
 def test_another_fetch_stops_it_with_its_children(fetch: Fetch) -> None:
-    script = f"trap 'echo stopped > {fetch.folder}/stopped; exit' TERM; sleep 600 & echo $! > {fetch.folder}/begun; wait"
+    script = (
+        f"trap 'echo stopped > {fetch.folder}/stopped; exit' TERM; sleep 600 & echo $! > {fetch.folder}/begun; wait"
+    )
     begun = fetch.folder / "begun"
     fetch.save(script)
     for argv, variables in ((fetch.argv("other"), SHELL), (fetch.argv(script), {"YURT_SHELL": "other"})):

@@ -33,7 +33,7 @@ def bring(
     """
     excludes = b"".join(_literal(path) + b"\0" for path in pick.without)
     sources, reported = _sources(host, source, names), _reported(pick, progress, names)
-    argv = _argv(host, sources, target, pick, rsync_shell.server(), [*reported, f"--timeout={silence}"])
+    argv = _argv(host, sources, target, pick, server=rsync_shell.server(), more=[*reported, f"--timeout={silence}"])
 
     def run() -> tuple[int, _Fetch]:
         process = _Fetch(host, names, silence)
@@ -63,7 +63,7 @@ def bring_after(
     by the same command line starts early.
     """
     server, more = rsync_shell.server(script, *arguments), [*_reported(pick, progress), f"--timeout={SILENCE}"]
-    argv = _argv(host, _sources(host, source, ()), target, pick, server, more)
+    argv = _argv(host, _sources(host, source, ()), target, pick, server=server, more=more)
     with host.session(time.monotonic() + TIMEOUT):
         process = _Fetch(host, (), SILENCE)
         code = process.run(argv, progress)
@@ -83,7 +83,7 @@ def _reported(pick: Pick, progress: Progress, names: Sequence[str] = ()) -> list
 
 
 def _argv(
-    host: Host, sources: Sequence[str], target: Path, pick: Pick, server: str, more: Sequence[str]
+    host: Host, sources: Sequence[str], target: Path, pick: Pick, *, server: str, more: Sequence[str]
 ) -> list[str]:
     argv = ["rsync", "-rlpts", "--chmod=ug-s", *more, f"--partial-dir={PARTIAL}", "--from0", "--exclude-from=-"]
     argv += ["--backup", "--suffix=~"] if pick.backup else []
@@ -166,7 +166,8 @@ def _problem(host: Host, target: Path, process: _Fetch, code: int) -> YurtError 
     folder = re.search(r"^could not make way for new [^:\n]*: (.+)$", process.errors, re.MULTILINE)
     if folder is not None:
         return RefusedError(
-            f"'{target / folder[1]}' is a folder with files, but the run has a file of this name; other files were fetched",
+            f"'{target / folder[1]}' is a folder with files, but the run has a file of this name; the other files were"
+            " fetched",
             code="cannot-write",
             hint="move or delete the folder, or fetch to another one with `--to DIR`",
         )

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -33,7 +33,7 @@ MOST = 5
 """How many errors to report of runs that could not be fetched."""
 
 
-class FetchedFiles(NamedTuple):
+class FetchedFiles(msgspec.Struct, frozen=True):
     """What was fetched, the errors of runs whose transfer is incomplete, and the runs in which no file matches."""
 
     done: list[Fetched]
@@ -67,7 +67,8 @@ def fetch(
     several = len(entries) > 1 or any(entry.run.tasks for entry in which(index, names))
     project = _project(folder) if folder is not None else None
     wanted = Wanted(only=only, everything=everything, folder=folder, several=several, project=project)
-    done, errors, unmatched = fetch_runs(index, entries, wanted, watch=watch)
+    found = fetch_runs(index, entries, wanted, watch=watch)
+    done, errors, unmatched = found.done, found.errors, found.unmatched
     messages = _shortened([error.message for error in errors])
     if errors and not done:
         errors[0].message = "; ".join(messages)
@@ -117,11 +118,11 @@ def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch:
             submitted = [entry for entry in group if not _never_sent(entry)]
             if not submitted:
                 continue
-            found, gone, already = _started(store, files, submitted, wanted, watch) or _found(store, files(), submitted)
-            errors += _gone(store, gone)
-            for some in transfer.together(found, wanted):
+            looked = _started(store, files, submitted, wanted, watch) or _found(store, files(), submitted)
+            errors += _gone(store, looked.gone)
+            for some in transfer.together(looked.found, wanted):
                 try:
-                    came, without = transfer.Transfer(store, files, some, wanted).run(watch, already)
+                    came, without = transfer.Transfer(store, files, some, wanted).run(watch, looked.already)
                     done += came
                     unmatched += without
                 except UnreachableError:
@@ -137,7 +138,7 @@ def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch:
     return FetchedFiles(sorted(done, key=lambda each: places[each.id]), errors, unmatched)
 
 
-class _Looked(NamedTuple):
+class _Looked(msgspec.Struct, frozen=True):
     """Runs with their contents, those that are gone, and what was fetched of a single run already."""
 
     found: list[transfer.Found]

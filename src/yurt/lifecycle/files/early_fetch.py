@@ -17,7 +17,7 @@ SECONDS = 1.0
 """How long to wait: after that, progress has to be shown."""
 
 
-def finished(run: Run, target: Path) -> tuple[Contents, Brought] | None:
+def finished(run: Run, target: Path) -> tuple[Contents, Brought | None] | None:
     """Return the contents of a run, and what an early rsync has fetched of it; None: fetch it."""
     found = fetch_ahead.finished(f"host:{run.folder}/{layout.OUTPUTS}/", f"{target.absolute()}/", SECONDS)
     if found is None:

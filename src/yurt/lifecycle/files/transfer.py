@@ -93,9 +93,7 @@ def together(found: Sequence[Found], wanted: Wanted) -> list[list[Found]]:
 class Transfer:
     """One transfer of the results of several runs."""
 
-    def __init__(
-        self, store: Store, files: Callable[[], Files], group: Sequence[Found], wanted: Wanted
-    ) -> None:
+    def __init__(self, store: Store, files: Callable[[], Files], group: Sequence[Found], wanted: Wanted) -> None:
         """`files`: returns the files of the site; called only if something has to be fetched."""
         self._store, self._files, self._group, self._wanted = store, files, group, wanted
         # A glob that ends with a slash selects everything below the folder.
