@@ -22,6 +22,9 @@ _SET_PIPE_SIZE = 1031
 _PIPE, _TOO_LARGE, _TERM, _KILL = 13, 25, 15, 9
 """Numbers of Linux; the modules that name them are slow to import."""
 
+_SIGN = 9
+"""The descriptor of the status in these processes; dash knows only those with one digit."""
+
 _FILES = (
     "__init__.py",
     "backends/job/own.sh",
@@ -42,7 +45,10 @@ _words: dict[str, str] = {}
 
 
 class Started:
-    """An rsync process: its command, and the descriptors of its output, its errors and the sign of its end."""
+    """An rsync process: its command, and the descriptors of its output, its errors and its status.
+
+    The status has a byte when the remote shell has ended, and ends with rsync.
+    """
 
     def __init__(self, argv: list[str], variables: dict[str, str]) -> None:
         self.argv, self.variables = argv, variables
@@ -52,8 +58,8 @@ class Started:
         null = os.open(os.devnull, os.O_RDONLY)
         streams = (null, output, self.errors)
         actions = [(os.POSIX_SPAWN_DUP2, each, at) for at, each in enumerate(streams)]
-        environment = {**os.environ, "LC_ALL": "C", **variables}
-        os.set_inheritable(status, True)
+        actions.append((os.POSIX_SPAWN_DUP2, status, _SIGN))
+        environment = {**os.environ, "LC_ALL": "C", "YURT_SIGN": str(_SIGN), **variables}
         try:
             self.pid = os.posix_spawnp(
                 argv[0], argv, environment, file_actions=actions, setsid=True, setsigdef=[_PIPE, _TOO_LARGE]
@@ -135,18 +141,34 @@ def take(argv: Sequence[str], variables: Mapping[str, str]) -> Started | None:
     return None
 
 
-def finished(source: str, target: str, seconds: float) -> tuple[str, str] | None:
-    """Return the output and the errors of the early rsync if it copies this and succeeds soon; None if not.
+def settled(source: str, target: str, seconds: float) -> str | None:
+    """Return the errors of the early rsync if it copies this, and the site has done its part soon; None if not.
 
-    It stays for `take`, unless `done` is called.
+    If rsync then succeeds, all files were in place already: it waits a moment for the end of its remote shell.
     """
     if not _started or _started[0].argv[-2:] != [source, target]:
         return None
     import select
 
+    return _errors() if select.select([_started[0].status], [], [], seconds)[0] else None
+
+
+def _errors() -> str:
+    errors = _started[0].errors
+    return os.pread(errors, os.fstat(errors).st_size, 0).decode(errors="replace")
+
+
+def finished(seconds: float) -> str | None:
+    """Return the output of the early rsync if it succeeds soon; None if not. It stays for `take`, unless `done` is
+    called."""
+    import select
+
     early = _started[0]
-    if not select.select([early.status], [], [], seconds)[0]:
-        return None
+    while True:
+        if not select.select([early.status], [], [], seconds)[0]:
+            return None
+        if not os.read(early.status, 100):
+            break
     ended = os.waitid(os.P_PID, early.pid, os.WEXITED | os.WNOWAIT)
     if ended is None or ended.si_status or ended.si_code != os.CLD_EXITED:
         return None
@@ -157,8 +179,7 @@ def finished(source: str, target: str, seconds: float) -> tuple[str, str] | None
     os.lseek(replay, 0, os.SEEK_SET)
     os.close(early.output)
     early.output = replay
-    errors = os.pread(early.errors, os.fstat(early.errors).st_size, 0)
-    return output.decode(errors="replace"), errors.decode(errors="replace")
+    return output.decode(errors="replace")
 
 
 def done() -> None:

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only on Linux")
 RUN = "1abcdef-x7q4z"
 WORDS = ["fetch", RUN]
 SHELL = {"YURT_SHELL": "ssh"}
+SOURCE = "host:/runs/outputs/"
 
 
 def has_ended(pid: str) -> bool:
@@ -37,7 +38,7 @@ class Fetch:
         self.socket.touch()
 
     def argv(self, script: str) -> list[str]:
-        return ["sh", "-c", script, "host:/runs/outputs/", f"{self.target}/"]
+        return ["sh", "-c", script, SOURCE, f"{self.target}/"]
 
     def save(self, script: str, *words: str) -> None:
         fetch_ahead.begin([*WORDS, *words])
@@ -142,21 +143,25 @@ def test_a_project_around_the_target(fetch: Fetch, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_result_of_a_process_that_has_succeeded(fetch: Fetch) -> None:
-    names = ("host:/runs/outputs/", f"{fetch.target}/")
-    fetch.save("echo output; echo errors >&2")
+    target, go = f"{fetch.target}/", fetch.folder / "go"
+    fetch.save(f'echo errors >&2; echo >&"$YURT_SIGN"; until [ -e {go} ]; do sleep 0.1; done; echo output')
     assert fetch.begins()
-    assert fetch_ahead.finished("host:/other/", names[1], 60) is None
-    assert fetch_ahead.finished(*names, 60) == ("output\n", "errors\n")
-    assert fetch_ahead.finished(*names, 60) == ("output\n", "errors\n"), "it can still be taken over"
+    assert fetch_ahead.settled("host:/other/", target, 60) is None
+    assert fetch_ahead.settled(SOURCE, target, 60) == "errors\n", "the site has done its part"
+    assert fetch_ahead.finished(0) is None
+    go.touch()
+    assert fetch_ahead.finished(60) == "output\n"
+    assert fetch_ahead.finished(60) == "output\n", "it can still be taken over"
     fetch_ahead.done()
-    assert fetch_ahead.finished(*names, 60) is None
+    assert fetch_ahead.settled(SOURCE, target, 60) is None
 
 
 @pytest.mark.parametrize(("script", "seconds"), [("exit 23", 60), ("kill -9 $$", 60), ("sleep 600", 0)])
 def test_a_process_that_has_not_succeeded_is_left_alone(fetch: Fetch, script: str, seconds: float) -> None:
     fetch.save(script)
     assert fetch.begins()
-    assert fetch_ahead.finished("host:/runs/outputs/", f"{fetch.target}/", seconds) is None
+    assert (fetch_ahead.settled(SOURCE, f"{fetch.target}/", seconds) is None) == (seconds == 0)
+    assert fetch_ahead.finished(seconds) is None
     taken = fetch_ahead.take(fetch.argv(script), SHELL)
     assert taken is not None
     fetch_ahead._started.append(taken)

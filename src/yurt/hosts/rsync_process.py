@@ -106,7 +106,7 @@ class Process:
                 return self._follow(process, self.early.status, errors, progress)
         fetch_ahead.drop()
         status_read, status_write = os.pipe()
-        environment = {**os.environ, "LC_ALL": "C", **self._variables(status_write)}
+        environment = {**os.environ, "LC_ALL": "C", "YURT_SIGN": "", **self._variables(status_write)}
         with _file() as errors, _file() as given:
             given.write(stdin)
             given.seek(0)

@@ -31,8 +31,11 @@ OPTIONS = ["-e", "sh -c 'eval \"$YURT_SHELL\"' yurt"]
 EXITED = f"yurt-exited-{fetch_ahead.word('site')}"
 """What the remote shell prints on standard error before the exit code of ssh. rsync may exit before it knows that."""
 
-DIRECT = f'shift; unset YURT_SHELL; {{ssh}} "$*"; code=$?; echo "{EXITED} $code" >&2; exit "$code"'
-"""Runs ssh. The word before the command, a name for the host, is dropped."""
+DIRECT = (
+    f'shift; unset YURT_SHELL; {{ssh}} "$*"; code=$?; echo "{EXITED} $code" >&2; '
+    '[ -z "$YURT_SIGN" ] || echo >&"$YURT_SIGN"; exit "$code"'
+)
+"""Runs ssh. The word before the command, a name for the host, is dropped. $YURT_SIGN: see yurt.fetch_ahead."""
 
 
 def server(script: str = "", *arguments: str) -> str:

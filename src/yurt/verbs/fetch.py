@@ -122,7 +122,9 @@ def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch:
             errors += _gone(store, looked.gone)
             for some in transfer.together(looked.found, wanted):
                 try:
-                    came, without = transfer.Transfer(store, files, some, wanted).run(watch, looked.already)
+                    came, without = transfer.Transfer(store, files, some, wanted).run(
+                        watch, looked.already, looked.recorded
+                    )
                     done += came
                     unmatched += without
                 except UnreachableError:
@@ -144,6 +146,8 @@ class _Looked(msgspec.Struct, frozen=True):
     found: list[transfer.Found]
     gone: list[Entry]
     already: Brought | None = None
+    recorded: bytes = b""
+    """The record of the files on this machine, if it exists already."""
 
 
 def _files(context: str) -> Files:
@@ -159,8 +163,10 @@ def _started(
     here = kind_of(entries[0].run.context_type).here
     if len(entries) > 1 or here or wanted.everything or store.site_copy(entries[0].run.id) is not None:
         return None
-    begun = early_fetch.finished(entries[0].run, wanted.target(entries[0].run))
-    begun = begun or transfer.Transfer(store, files, (), wanted).at_once(entries[0].run, watch)
+    early = early_fetch.finished(entries[0].run, wanted.target(entries[0].run))
+    if early is not None:
+        return _Looked([(entries[0], early.contents)], [], early.brought, early.recorded)
+    begun = transfer.Transfer(store, files, (), wanted).at_once(entries[0].run, watch)
     return None if begun is None else _Looked([(entries[0], begun[0])], [], begun[1])
 
 
