@@ -15,6 +15,10 @@ def main() -> None:
                 from yurt import session_ahead
 
                 session_ahead.begin(sys.argv[1:])
+            elif "fetch" in sys.argv[1:4]:
+                from yurt import fetch_ahead
+
+                fetch_ahead.begin(sys.argv[1:])
         from yurt.cli.main import main as run
     except KeyboardInterrupt:
         sys.exit(130)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,62 @@ def test_other_results_do_not(shared_laptop: Laptop, looks: list[int], tmp_path:
         assert found == {"one": "one\n", "two": "two\n"}
         done = laptop.quick("fetch", nothing, "--json", "--to", str(tmp_path / "no")).json["data"][0]
         assert (done["target"], done["complete"], (tmp_path / "no").exists()) == ("", True, False)
+
+
+def test_a_repeated_fetch_starts_early(shared_laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
+    """The same command line starts rsync before yurt is imported; what changed here or on the site is still right."""
+    laptop, ssh = shared_laptop, Ssh(lab)
+    run, folder = finished(laptop, 'echo one > "$YURT_OUTPUTS/one"; echo two > "$YURT_OUTPUTS/two"')
+    target = tmp_path / "to"
+    files = {"one": "one\n", "two": "two\n"}
+
+    def fetch(*, early: bool = True) -> tuple[int, dict[str, str]]:
+        done = laptop("fetch", run, "--json", "--to", str(target), PYTHONPROFILEIMPORTTIME="1")
+        assert done.code == 0, done
+        assert ("yurt.hosts" not in done.err) == early, "whether it did without what starts rsync"
+        (each,) = done.json["data"]
+        assert (each["target"], each["method"], each["complete"]) == (str(target), "rsync", True)
+        return each["files"], {each.name: each.read_text() for each in target.iterdir()}
+
+    assert laptop("fetch", run, "--to", str(tmp_path / "first")).code == 0  # the site keeps the script
+    assert fetch(early=False) == (2, files)
+    assert fetch() == (0, files)
+    (target / "one").unlink()
+    (target / "two").write_text("changed\n")
+    assert fetch() == (2, files)
+    shutil.rmtree(target)
+    assert fetch() == (2, files)
+    ssh("alpha", f"echo three > {folder}/outputs/three; rm {folder}/outputs/one")
+    files["three"] = "three\n"
+    assert fetch() == (1, files), "what was deleted on the site is kept here"
+    ssh("alpha", "rm .cache/yurt/scripts/*")
+    assert fetch(early=False) == (0, files), "the site has lost the script"
+    assert fetch() == (0, files)
+    ssh("alpha", f"mkdir -p {folder}/work; echo more > {folder}/work/more")
+    files["more"] = "more\n"
+    assert fetch(early=False) == (1, files), "results that are not outputs"
+    ssh("alpha", f"rm -rf {folder}")
+    gone = laptop("fetch", run, "--json", "--to", str(target))
+    assert (gone.code, "was deleted" in gone.json["error"]["message"]) == (3, True)
+    assert {each.name: each.read_text() for each in target.iterdir()} == files
+
+
+def test_only_some_of_the_files_clash(shared_laptop: Laptop, tmp_path: Path) -> None:
+    laptop = shared_laptop
+    run, _folder = finished(
+        laptop, 'for each in a b; do echo 1 > "$YURT_OUTPUTS/$each"; echo 2 > $each; done; echo > c'
+    )
+    for words, clashes in (([], 2), (["--only", "a"], 1), (["--only", "c"], 0)):
+        done = laptop.quick("fetch", run, "--json", "--to", str(tmp_path / "".join(words)), *words)
+        assert (done.code, done.json["data"][0]["hidden"], len(done.json["warnings"])) == (0, clashes, bool(clashes))
+
+
+def test_a_folder_in_the_way_of_a_file(shared_laptop: Laptop, tmp_path: Path) -> None:
+    laptop = shared_laptop
+    run, _folder = finished(laptop, 'for each in a b; do echo 1 > "$YURT_OUTPUTS/$each"; done; echo 2 > c')
+    (tmp_path / "a" / "mine").mkdir(parents=True)
+    done = laptop.quick("fetch", run, "--json", "--to", str(tmp_path))
+    assert (done.code, done.json["error"]["code"]) == (5, "cannot-write")
+    assert f"'{tmp_path}/a' is a folder with files" in done.json["error"]["message"]
+    assert "--to" in done.json["error"]["hint"]
+    assert {each.name for each in tmp_path.iterdir()} == {"a", "b", "c"} and (tmp_path / "a" / "mine").is_dir()

@@ -231,10 +231,10 @@ class Run:
             entries, _warnings = begun(index, [self.id])
             folder = Path(to).expanduser() if to is not None else None
             wanted = Wanted(only=only, everything=everything, folder=folder, several=bool(self._entry.run.tasks))
-            done, errors, _unmatched = fetch_runs(index, entries, wanted)
-        if errors:
-            raise errors[0]
-        return [Path(each.target) for each in done if each.target]
+            found = fetch_runs(index, entries, wanted)
+        if found.errors:
+            raise found.errors[0]
+        return [Path(each.target) for each in found.done if each.target]
 
     def _reload(self, index: Store) -> None:
         self._entry = index.get(self.id) or self._entry

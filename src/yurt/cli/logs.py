@@ -10,10 +10,10 @@ from yurt.cli import call, render
 from yurt.cli.completers import run_names
 from yurt.cli.declare import argument, option, verb
 from yurt.cli.filters import FILTER
-from yurt.cli.terminal import RESET, TerminalFilter
 from yurt.cli.values import Number
 
 if TYPE_CHECKING:
+    from yurt.cli.terminal import TerminalFilter
     from yurt.model.files import Stream
     from yurt.model.run import Run
 
@@ -175,7 +175,7 @@ class _Sink:
             stream: Stream = "out" if which == "out" else "err"
             render.stream("log", LogLine(self.run, stream, line.decode(errors="replace")))
         else:
-            off = RESET if which in self.filters and b"\x1b" in line else b""  # the next line has a label
+            off = self.filters[which].RESET if which in self.filters and b"\x1b" in line else b""  # a label follows
             self._write(which, self.label + line + off + b"\n")
 
     def _write(self, which: str, part: bytes) -> None:
@@ -196,5 +196,9 @@ class _Sink:
 
 def _filters() -> dict[str, TerminalFilter]:
     """Return a filter for each stream that is printed to a terminal."""
-    streams = {"out": sys.stdout, "err": sys.stderr}
-    return {which: TerminalFilter(plain=call.plain()) for which, target in streams.items() if target.isatty()}
+    terminals = [which for which, target in (("out", sys.stdout), ("err", sys.stderr)) if target.isatty()]
+    if not terminals:
+        return {}
+    from yurt.cli.terminal import TerminalFilter
+
+    return {which: TerminalFilter(plain=call.plain()) for which in terminals}

@@ -44,6 +44,8 @@ class TerminalFilter:
     Holds back only an unfinished sequence or character at the end of what it received.
     """
 
+    RESET = RESET
+
     def __init__(self, *, plain: bool = False) -> None:
         self._plain = plain
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")

@@ -8,11 +8,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from yurt.errors import YurtError, here_is_full
+from yurt.errors import RefusedError, YurtError, here_is_full
 from yurt.hosts import rsync_process, rsync_report, rsync_shell
 from yurt.hosts.base import TIMEOUT, Host, refusal
 from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Process, Strange
-from yurt.hosts.rsync_report import EACH
 from yurt.hosts.ssh import SshHost
 from yurt.model.files import Brought, Pick, Progress
 
@@ -33,7 +32,8 @@ def bring(
     UnreachableError: received files are kept, and the next call continues. Strange: nothing was fetched.
     """
     excludes = b"".join(_literal(path) + b"\0" for path in pick.without)
-    argv = _argv(host, _sources(host, source, names), target, pick, rsync_shell.server(), silence=silence)
+    sources, reported = _sources(host, source, names), _reported(pick, progress, names)
+    argv = _argv(host, sources, target, pick, server=rsync_shell.server(), more=[*reported, f"--timeout={silence}"])
 
     def run() -> tuple[int, _Fetch]:
         process = _Fetch(host, names, silence)
@@ -47,15 +47,23 @@ def bring(
 
 
 def bring_after(
-    host: SshHost, source: str, target: Path, pick: Pick, progress: Progress, *, script: str, arguments: Sequence[str]
+    host: SshHost,
+    source: str,
+    target: Path,
+    pick: Pick,
+    progress: Progress,
+    *,
+    run: str,
+    script: str,
+    arguments: Sequence[str],
 ) -> tuple[str, Brought | None]:
     """As `bring`, after a script of one line on the host, in the same session. Also return its standard error.
 
-    None: the script has exited, or did not run; nothing was fetched.
+    None: the script has exited, or did not run; nothing was fetched. The rsync of the next process that fetches `run`
+    by the same command line starts early.
     """
-    argv = _argv(
-        host, _sources(host, source, ()), target, pick, rsync_shell.server(script, *arguments), silence=SILENCE
-    )
+    server, more = rsync_shell.server(script, *arguments), [*_reported(pick, progress), f"--timeout={SILENCE}"]
+    argv = _argv(host, _sources(host, source, ()), target, pick, server=server, more=more)
     with host.session(time.monotonic() + TIMEOUT):
         process = _Fetch(host, (), SILENCE)
         code = process.run(argv, progress)
@@ -64,12 +72,20 @@ def bring_after(
     problem = _problem(host, target, process, code)
     if problem is not None:
         raise problem
+    if not pick.backup:
+        process.save_for_next(run, argv, target)
     return process.errors, process.brought(source, code)
 
 
-def _argv(host: Host, sources: Sequence[str], target: Path, pick: Pick, server: str, *, silence: int) -> list[str]:
-    argv = ["rsync", "-rlpts", "--chmod=ug-s", f"--timeout={silence}", f"--partial-dir={PARTIAL}"]
-    argv += [*EACH, "--from0", "--exclude-from=-"]
+def _reported(pick: Pick, progress: Progress, names: Sequence[str] = ()) -> list[str]:
+    """Return the options for what rsync prints: each file only if the totals do not tell enough."""
+    return [*rsync_report.totals(progress), *([rsync_report.EACH] if names or pick.backup else [])]
+
+
+def _argv(
+    host: Host, sources: Sequence[str], target: Path, pick: Pick, *, server: str, more: Sequence[str]
+) -> list[str]:
+    argv = ["rsync", "-rlpts", "--chmod=ug-s", *more, f"--partial-dir={PARTIAL}", "--from0", "--exclude-from=-"]
     argv += ["--backup", "--suffix=~"] if pick.backup else []
     argv += ["-m"] if pick.only or pick.files_only else []
     if pick.only:
@@ -147,6 +163,14 @@ def _problem(host: Host, target: Path, process: _Fetch, code: int) -> YurtError 
         return host.lost(255, process.errors.encode(), begun=False)
     if code in LOST:
         return rsync_process.interrupted(host.name, "fetched")
+    folder = re.search(r"^could not make way for new [^:\n]*: (.+)$", process.errors, re.MULTILINE)
+    if folder is not None:
+        return RefusedError(
+            f"'{target / folder[1]}' is a folder with files, but the run has a file of this name; the other files were"
+            " fetched",
+            code="cannot-write",
+            hint="move or delete the folder, or fetch to another one with `--to DIR`",
+        )
     return refusal(host.name, "some files could not be fetched", rsync_process.first_error(process.errors, code))
 
 

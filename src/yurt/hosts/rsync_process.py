@@ -14,8 +14,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import IO, TypeVar
 
+from yurt import fetch_ahead
 from yurt.errors import UnreachableError
 from yurt.hosts import clean, rsync_shell, spawn
 from yurt.hosts.base import TIMEOUT, Host
@@ -76,6 +78,7 @@ class Process:
         self._host, self._silence, self._report = host, silence, report
         self._direct = isinstance(host, SshHost) and rsync_shell.is_direct(host)
         self._late = False
+        self.early: fetch_ahead.Started | None = None
         self._ssh_code = ""
         self.signs = b""
         self.errors = ""
@@ -96,33 +99,51 @@ class Process:
 
     def run(self, argv: Sequence[str], progress: Progress, *, stdin: bytes = b"") -> int:
         """Run rsync, wait for it, and return its exit code; 255 if it timed out."""
+        self.early = fetch_ahead.take(argv, self._variables(-1)) if self._direct and not stdin else None
+        if self.early is not None:
+            process = spawn.Started(self.early.pid, self.early.output)
+            with os.fdopen(self.early.errors, "w+b") as errors:
+                return self._follow(process, self.early.status, errors, progress)
+        fetch_ahead.drop()
         status_read, status_write = os.pipe()
-        environment = {**os.environ, "LC_ALL": "C"}
-        if isinstance(self._host, SshHost):
-            environment |= rsync_shell.variables(self._host, status_write, self._silence, direct=self._direct)
+        environment = {**os.environ, "LC_ALL": "C", "YURT_SIGN": "", **self._variables(status_write)}
         with _file() as errors, _file() as given:
             given.write(stdin)
             given.seek(0)
             try:
-                process = spawn.start(argv, environment, given, errors, status_write)
+                started = spawn.start(argv, environment, given, errors, status_write)
             except BaseException:
                 os.close(status_read)
                 raise
             finally:
                 os.close(status_write)
-            try:
-                self._watch(process, status_read, progress)
-                if not self._late:
-                    exited(process, 30)
-                if self._direct and not self._late:
-                    self._read_signs(status_read)
-            finally:
-                stop(process)
-                if not self._direct:
-                    self._read_signs(status_read)
-                os.close(status_read)
-                errors.seek(0)
-                self._read_errors(errors.read().decode(errors="replace"))
+            return self._follow(started, status_read, errors, progress)
+
+    def save_for_next(self, run: str, argv: Sequence[str], target: Path) -> None:
+        """Let the next process with this command line start this rsync early, if that is possible."""
+        if self._direct and self.early is None and isinstance(self._host, SshHost) and self._host.socket():
+            fetch_ahead.save(run, argv, self._variables(-1), socket=self._host.socket(), target=str(target.absolute()))
+
+    def _variables(self, status: int) -> dict[str, str]:
+        if not isinstance(self._host, SshHost):
+            return {}
+        return rsync_shell.variables(self._host, status, self._silence, direct=self._direct)
+
+    def _follow(self, process: Child, status: int, errors: IO[bytes], progress: Progress) -> int:
+        """Watch a process to its end, and return its exit code."""
+        try:
+            self._watch(process, status, progress)
+            if not self._late:
+                exited(process, 30)
+            if self._direct and not self._late:
+                self._read_signs(status)
+        finally:
+            stop(process)
+            if not self._direct:
+                self._read_signs(status)
+            os.close(status)
+            errors.seek(0)
+            self._read_errors(errors.read().decode(errors="replace"))
         return 255 if self._late else process.wait()
 
     def _read_signs(self, status: int) -> None:

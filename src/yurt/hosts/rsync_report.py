@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 
-from yurt.model.files import Progress
+from yurt.model import rsync_totals
+from yurt.model.files import Progress, unreported
 
 TOTALS = ["--no-human-readable", "--info=progress2,stats2"]
 """Options that make rsync print what `Report` reads: progress and totals."""
 
-EACH = [*TOTALS, "--out-format=yurt %i %l %n"]
-"""Options that make it also print each file."""
+EACH = "--out-format=yurt %i %l %n"
+"""The option that makes it also print each file. For small files, that takes rsync as long as it does to write them."""
+
+SKIPPING = 'skipping non-regular file "'
+
+
+def totals(progress: Progress) -> list[str]:
+    """Return TOTALS, without progress if that is ignored: rsync prints it for each file."""
+    return [TOTALS[0], "--info=stats2"] if progress is unreported else TOTALS
 
 
 class Total:
@@ -51,16 +59,11 @@ class Report:
             progress(int(size), self._total.after(int(size), int(percent[:-1])))
         elif not line:
             return False
-        elif line.startswith("Number of files: "):
-            self.matched = sum(int(count) for count in re.findall(r"(?:reg|link): (\d+)", line))
-        elif found := re.match(r"Number of (deleted|created|regular) files(?: transferred)?: (\d+)(.*)", line):
-            self._add(found[1], int(found[2]), found[3])
-        elif found := re.match(r'skipping non-regular file "(.*)"$', line):
-            self.skipped.append(found[1])
-        elif found := re.match(r"Total transferred file size: (\d+)", line):
-            self.size = int(found[1])
+        elif line.startswith(SKIPPING) and line.endswith('"'):
+            self.skipped.append(line[len(SKIPPING) : -1])
         else:
-            return False
+            found = rsync_totals.total(line)
+            return found is not None and self._add(*found)
         return True
 
     def _note_file(self, line: str) -> None:
@@ -73,14 +76,21 @@ class Report:
         self.files += sent
         self.count(sent=sent, size=int(size), name=path.partition("/")[0])
 
-    def _add(self, what: str, number: int, kinds: str) -> None:
-        """Note a total."""
-        if what == "deleted":
+    def _add(self, what: str, number: int, kinds: Mapping[str, int]) -> bool:
+        """Note a total; return whether it is one."""
+        if what == rsync_totals.FILES:
+            self.matched = kinds.get("reg", 0) + kinds.get("link", 0)
+        elif what == rsync_totals.DELETED:
             self.deleted = number
-        elif what == "regular" and not self._each:
-            self.files += number
-        elif what == "created" and not self._each:
-            self.files += sum(int(each) for each in re.findall(r"link: (\d+)", kinds))
+        elif what == rsync_totals.SIZE:
+            self.size = number
+        elif what == rsync_totals.TRANSFERRED:
+            self.files += 0 if self._each else number
+        elif what == rsync_totals.CREATED:
+            self.files += 0 if self._each else kinds.get("link", 0)
+        else:
+            return False
+        return True
 
     def count(self, *, sent: bool, size: int, name: str) -> None:
         """Note a file; `name` is the first part of its path."""

@@ -23,28 +23,32 @@ class Child(Protocol):
     def wait(self) -> int: ...
 
 
-class _Spawned:
-    """A program whose standard output is read through a pipe."""
+class Started:
+    """A program that this process has started, and whose standard output it reads through a pipe."""
 
-    def __init__(self, argv: Sequence[str], environment: Mapping[str, str], stdin: int, stderr: int) -> None:
+    def __init__(self, pid: int, stdout: int) -> None:
+        self.pid, self.stdout = pid, os.fdopen(stdout, "rb", 0)
         self.returncode: int | None = None
-        read, write = os.pipe()
-        actions = [(os.POSIX_SPAWN_DUP2, each, at) for at, each in enumerate((stdin, write, stderr))]
-        try:
-            self.pid = os.posix_spawnp(
-                argv[0], list(argv), environment, file_actions=actions, setsid=True, setsigdef=[PIPE, TOO_LARGE]
-            )
-        except BaseException:
-            os.close(read)
-            raise
-        finally:
-            os.close(write)
-        self.stdout = os.fdopen(read, "rb", 0)
 
     def wait(self) -> int:
         if self.returncode is None:
             self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self.returncode
+
+
+def _spawn(argv: Sequence[str], environment: Mapping[str, str], stdin: int, stderr: int) -> Started:
+    read, write = os.pipe()
+    actions = [(os.POSIX_SPAWN_DUP2, each, at) for at, each in enumerate((stdin, write, stderr))]
+    try:
+        pid = os.posix_spawnp(
+            argv[0], list(argv), environment, file_actions=actions, setsid=True, setsigdef=[PIPE, TOO_LARGE]
+        )
+    except BaseException:
+        os.close(read)
+        raise
+    finally:
+        os.close(write)
+    return Started(pid, read)
 
 
 def start(argv: Sequence[str], environment: Mapping[str, str], stdin: IO[bytes], stderr: IO[bytes], keep: int) -> Child:
@@ -56,7 +60,7 @@ def start(argv: Sequence[str], environment: Mapping[str, str], stdin: IO[bytes],
     if sys.platform == "linux" and min(given, errors) > 2:
         os.set_inheritable(keep, True)
         try:
-            return _Spawned(argv, environment, given, errors)
+            return _spawn(argv, environment, given, errors)
         except NotImplementedError:  # a C library that cannot start a program in a new session
             pass
         finally:

@@ -249,3 +249,27 @@ class KeptItem(msgspec.Struct, frozen=True, kw_only=True):
 
 Progress = Callable[[int, int], None]
 """Receives the bytes so far and in total; 0 in total if that is unknown."""
+
+
+def unreported(_size: int, _total: int) -> None:
+    """Ignore the progress of a transfer, which then does not have to find it out."""
+
+
+def read_contents(text: str, folders: Sequence[str]) -> tuple[dict[str, Contents], bool]:
+    """Return what contents.sh prints: the contents of run folders, and whether the site has rsync."""
+    method, *lines_of_runs = text.splitlines()
+    states, measures = lines_of_runs[: len(folders)], lines_of_runs[len(folders) :]
+    sizes = {folder: measure for measure, _, folder in (line.partition(" ") for line in measures)}
+    found = {
+        folder: Contents(state == "ended", Measures(*(sizes.get(f"{folder}/{part}", NOTHING) for part in RESULT_PARTS)))
+        for folder, state in zip(folders, states, strict=True)
+        if state != "gone"
+    }
+    return found, method == "rsync"
+
+
+def marked_contents(text: str, mark: str, folder: str) -> Contents | None:
+    """Return the contents of a run folder that contents.sh printed between two marks; None if they are incomplete."""
+    _before, _mark, answer = text.partition(f"{mark}\n")
+    lines, ended, _after = answer.partition(f"\n{mark}\n")
+    return read_contents(lines, [folder])[0].get(folder) if ended else None

@@ -5,21 +5,23 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from yurt import fetch_ahead
 from yurt.backends.kinds import kind_of
+from yurt.config import paths
 from yurt.errors import NotFoundError, UnreachableError, YurtError
-from yurt.lifecycle.files import transfer
+from yurt.lifecycle.files import early_fetch, transfer
 from yurt.lifecycle.files.transfer import Fetched, Wanted, shown
 from yurt.lifecycle.select import begun, by_sweep, which
 from yurt.model.files import Brought, Contents, count
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run
-from yurt.sites import connect, folders
 from yurt.store import Entry, Store
 from yurt.store.site_copies import SiteCopy
 from yurt.verbs.result import Result
@@ -27,14 +29,11 @@ from yurt.verbs.result import Result
 if TYPE_CHECKING:
     from yurt.backends.base import Files
 
-PROJECT_MARKS = ("yurt.yaml", "pyproject.toml", ".git")
-"""A folder above the current one is that of a project only if it has one of these."""
-
 MOST = 5
 """How many errors to report of runs that could not be fetched."""
 
 
-class FetchedFiles(NamedTuple):
+class FetchedFiles(msgspec.Struct, frozen=True):
     """What was fetched, the errors of runs whose transfer is incomplete, and the runs in which no file matches."""
 
     done: list[Fetched]
@@ -63,12 +62,13 @@ def fetch(
     Runs that could not be fetched are warnings and set the exit code; if no run could be fetched, the first error is
     raised. Runs without a file that matches `only` are warnings, unless there is none that has one.
     """
-    index = folders.store()
+    index = Store(f"{paths.data_folder()}/yurt.db")
     entries, warnings = begun(index, names, filters, watch=watch)
     several = len(entries) > 1 or any(entry.run.tasks for entry in which(index, names))
     project = _project(folder) if folder is not None else None
     wanted = Wanted(only=only, everything=everything, folder=folder, several=several, project=project)
-    done, errors, unmatched = fetch_runs(index, entries, wanted, watch=watch)
+    found = fetch_runs(index, entries, wanted, watch=watch)
+    done, errors, unmatched = found.done, found.errors, found.unmatched
     messages = _shortened([error.message for error in errors])
     if errors and not done:
         errors[0].message = "; ".join(messages)
@@ -88,9 +88,7 @@ def fetch(
 def _project(folder: Path) -> Path | None:
     """Return the folder of the user's project; None if `folder` is certainly not in it."""
     with contextlib.suppress(FileNotFoundError):  # the current folder no longer exists
-        path, here = folder.resolve(), Path.cwd().resolve()
-        above = [each for each in (here, *here.parents) if path.is_relative_to(each)]
-        if not any(each == here or any((each / name).exists() for name in PROJECT_MARKS) for each in above):
+        if fetch_ahead.is_outside_projects(str(folder)):
             return None
     from yurt.sites.project import Project  # slow to import
 
@@ -115,16 +113,18 @@ def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch:
     for name, group in by_context.items():
         try:
             watch(Event(f"querying {name}"))
-            files = connect.named_files(name)
+            files = cache(partial(_files, name))
             errors += _gone(store, [entry for entry in group if _never_sent(entry)])
             submitted = [entry for entry in group if not _never_sent(entry)]
             if not submitted:
                 continue
-            found, gone, already = _started(store, files, submitted, wanted, watch) or _found(store, files, submitted)
-            errors += _gone(store, gone)
-            for some in transfer.together(found, wanted):
+            looked = _started(store, files, submitted, wanted, watch) or _found(store, files(), submitted)
+            errors += _gone(store, looked.gone)
+            for some in transfer.together(looked.found, wanted):
                 try:
-                    came, without = transfer.Transfer(store, files, some, wanted).run(watch, already)
+                    came, without = transfer.Transfer(store, files, some, wanted).run(
+                        watch, looked.already, looked.recorded
+                    )
                     done += came
                     unmatched += without
                 except UnreachableError:
@@ -140,19 +140,32 @@ def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch:
     return FetchedFiles(sorted(done, key=lambda each: places[each.id]), errors, unmatched)
 
 
-class _Looked(NamedTuple):
+class _Looked(msgspec.Struct, frozen=True):
     """Runs with their contents, those that are gone, and what was fetched of a single run already."""
 
     found: list[transfer.Found]
     gone: list[Entry]
     already: Brought | None = None
+    recorded: bytes = b""
+    """The record of the files on this machine, if it exists already."""
 
 
-def _started(store: Store, files: Files, entries: Sequence[Entry], wanted: Wanted, watch: Watch) -> _Looked | None:
+def _files(context: str) -> Files:
+    from yurt.sites import connect  # slow to import; not needed for what was fetched early
+
+    return connect.named_files(context)
+
+
+def _started(
+    store: Store, files: Callable[[], Files], entries: Sequence[Entry], wanted: Wanted, watch: Watch
+) -> _Looked | None:
     """Look at a single run and fetch it in the same session; None if that is not possible."""
     here = kind_of(entries[0].run.context_type).here
     if len(entries) > 1 or here or wanted.everything or store.site_copy(entries[0].run.id) is not None:
         return None
+    early = early_fetch.finished(entries[0].run, wanted.target(entries[0].run))
+    if early is not None:
+        return _Looked([(entries[0], early.contents)], [], early.brought, early.recorded)
     begun = transfer.Transfer(store, files, (), wanted).at_once(entries[0].run, watch)
     return None if begun is None else _Looked([(entries[0], begun[0])], [], begun[1])
 

@@ -79,6 +79,11 @@ measure_part() { # measure_part all|written FOLDER…: measures the working dire
   [ $# -eq 0 ] || measure_some "$@"
 }
 measure_some() {
+  if [ $# -eq 1 ]; then # without its name on each line: a third less work
+    set -- "$1" "$(measure "$1")"
+    case $2 in 0:*) ;; *) echo "$2 $1" ;; esac
+    return
+  fi
   { $finder '%s %T@ %H\n' "$@" 2> /dev/null || echo "? ?"; } | LC_ALL=C awk '
       $1 == "?" { hidden = 1 }
       {

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import msgspec
 
+from yurt import fetch_ahead
 from yurt.backends import scripts
 from yurt.backends.shell import ownership
 from yurt.errors import RefusedError, YurtError
 from yurt.hosts import Host, SshHost, rsync, rsync_process, rsync_shell, wire
 from yurt.hosts.base import refusal
 from yurt.model import layout
-from yurt.model.files import NOTHING, RESULT_PARTS, Brought, Contents, Measures, Pick, Progress, Pull
+from yurt.model.files import Brought, Contents, Pick, Progress, Pull, marked_contents, read_contents
 
 # Standard input: names and paths, one per line. Leftovers of a killed script are removed with those of code uploads.
 LINK_FOLDERS = """\
@@ -55,23 +56,11 @@ def contents(host: Host, folders: Sequence[str]) -> tuple[dict[str, Contents], b
     answer = ownership.run(host, folders, _contents_script(), stdin=lines.encode(), timeout=600)
     if answer.code:
         raise refusal(host.name, "cannot read the run folders", answer.errors)
-    return _read_contents(answer.text, folders)
+    return read_contents(answer.text, folders)
 
 
 def _contents_script() -> str:
     return scripts.text("measure.sh") + scripts.text("contents.sh")
-
-
-def _read_contents(text: str, folders: Sequence[str]) -> tuple[dict[str, Contents], bool]:
-    method, *lines_of_runs = text.splitlines()
-    states, measures = lines_of_runs[: len(folders)], lines_of_runs[len(folders) :]
-    sizes = {folder: measure for measure, _, folder in (line.partition(" ") for line in measures)}
-    found = {
-        folder: Contents(state == "ended", Measures(*(sizes.get(f"{folder}/{part}", NOTHING) for part in RESULT_PARTS)))
-        for folder, state in zip(folders, states, strict=True)
-        if state != "gone"
-    }
-    return found, method == "rsync"
 
 
 def outputs_at_once(
@@ -84,16 +73,21 @@ def outputs_at_once(
     name = wire.kept_name(script)
     if name not in (host.kept() or ()):
         return None  # contents() sends it
-    mark = f"yurt-contents-{os.urandom(8).hex()}"
+    mark = fetch_ahead.contents_mark()
     before = f"yurt_first={shlex.quote(calls.rstrip().replace(chr(10), '; '))}; {wire.load_kept(name)}; {LOOK}"
     source = f"{folder}/{layout.OUTPUTS}"
-    errors, brought = rsync.bring_after(host, source, target, pick, progress, script=before, arguments=[folder, mark])
-    _before, _mark, answer = errors.partition(f"{mark}\n")
-    text, ended, _after = answer.partition(f"\n{mark}\n")
-    if not ended:
-        return None
-    found, _has_rsync = _read_contents(text, [folder])
-    return (found[folder], brought) if folder in found else None
+    errors, brought = rsync.bring_after(
+        host,
+        source,
+        target,
+        pick,
+        progress,
+        run=folder.rpartition("/")[2],
+        script=before,
+        arguments=[folder, mark],
+    )
+    found = marked_contents(errors, mark, folder)
+    return None if found is None else (found, brought)
 
 
 def pull(
@@ -124,8 +118,8 @@ def pull(
                     host, having, target, pick, progress, transfer=bring, part=part, several=several
                 )
                 done.append(brought)
-            except RefusedError as error:  # such as a file that cannot be read; the other files are fetched anyway
-                if error.code != "site-refused":
+            except RefusedError as error:  # such as a file that cannot be read; the others are fetched anyway
+                if error.code not in ("site-refused", "cannot-write"):
                     raise
                 refused = refused or error
     if refused is not None:
@@ -145,7 +139,7 @@ def _pull_part(
     several: bool,
 ) -> tuple[str, Brought]:
     """Fetch one folder of each run; the complete run folders if `part` is empty."""
-    without, hidden = _not_results(host, runs, part) if part != layout.OUTPUTS else ({}, {})
+    without, hidden = _not_results(host, runs, part, pick) if part != layout.OUTPUTS else ({}, {})
     below = f"/{part}" if part else ""
     pick = msgspec.structs.replace(pick, files_only=part == layout.WORK)
     if not several:
@@ -206,15 +200,26 @@ def transfer(
     return "tar", tar.bring(host, source, target, pick, progress, names=names)
 
 
+def _selected(paths: Sequence[str], pick: Pick) -> int:
+    """Return how many of these files are selected."""
+    if not pick.only or not paths:
+        return len(paths)
+    from yurt.hosts import tar  # slow to import
+
+    return sum(tar.chosen(path, Pick(pick.only)) for path in paths)
+
+
 def _without(pick: Pick, more: Sequence[str]) -> Pick:
     return msgspec.structs.replace(pick, without=[*pick.without, *more])
 
 
-def _not_results(host: Host, runs: Sequence[Pull], part: str) -> tuple[dict[str, list[str]], dict[str, int]]:
+def _not_results(
+    host: Host, runs: Sequence[Pull], part: str, pick: Pick
+) -> tuple[dict[str, list[str]], dict[str, int]]:
     """Return the paths in working directories that are not to be fetched; with no `part`, only links to the code.
 
     They are relative to the working directory, or to the run folder if there is no `part`. Also return how many of them
-    are results with the same name as a file in the outputs of the run.
+    are results with the same name as a file in the outputs of the run, and would be fetched otherwise.
     """
     script = scripts.text("measure.sh") + NOT_RESULTS
     answer = host.run(script, "" if part else "yes", *(run.folder for run in runs), timeout=600)
@@ -222,7 +227,7 @@ def _not_results(host: Host, runs: Sequence[Pull], part: str) -> tuple[dict[str,
     hidden: dict[str, int] = {}
     for block in answer.out.split(b"\0\0"):
         folder, *paths = [os.fsdecode(name) for name in block.strip(b"\0").split(b"\0")]
-        hidden[folder] = sum(path.startswith("./") for path in paths)
+        hidden[folder] = _selected([path[2:] for path in paths if path.startswith("./")], pick)
         found[folder] = [path.removeprefix(f"{layout.WORK}/").removeprefix("./") if part else path for path in paths]
     if not part:
         for paths in found.values():

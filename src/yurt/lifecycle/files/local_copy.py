@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 
@@ -28,13 +29,12 @@ def _entries(target: str) -> Iterator[bytes]:
             continue
         with found:
             for each in found:
-                name = below + each.name
                 try:
                     if each.is_dir(follow_symlinks=False):
-                        folders.append((each.path, name + b"/"))
+                        folders.append((each.path, b"%s%s/" % (below, each.name)))
                         continue
                     known = each.stat(follow_symlinks=False)
                 except OSError:
                     continue
-                changed = 0 if each.is_symlink() else int(known.st_mtime)
-                yield b"%d %d %s" % (known.st_size, changed, name)
+                changed = 0 if each.is_symlink() else known[stat.ST_MTIME]
+                yield b"%d %d %s%s" % (known.st_size, changed, below, each.name)

@@ -9,7 +9,6 @@ from yurt import queue_prefetch
 from yurt.clocks import clocks
 from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.lifecycle.refresh import early
-from yurt.lifecycle.refresh.full_disk import checked
 from yurt.model import log_chunks
 from yurt.model.files import LogPosition, LogSink, Stream
 from yurt.model.run import Run
@@ -124,6 +123,7 @@ def _to(sink: Sink) -> LogSink:
 
 
 def _has_finished(store: Store, run: Run) -> bool:
+    from yurt.lifecycle.refresh.full_disk import checked
     from yurt.lifecycle.refresh.refresh import refresh_contexts
 
     refreshed = checked(store, [run.id], lambda: refresh_contexts(store, [run.context]))
@@ -134,6 +134,7 @@ def _has_finished(store: Store, run: Run) -> bool:
 def until_decided(store: Store, run: Run) -> Run:
     """Wait until a race has a winner, or is over; return it with the winner's context and folder."""
     from yurt.lifecycle.race.view import contexts_of
+    from yurt.lifecycle.refresh.full_disk import checked
     from yurt.lifecycle.refresh.refresh import refresh_contexts
 
     pause = clocks().first_refresh

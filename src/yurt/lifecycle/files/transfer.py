@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,8 @@ import msgspec
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError, here_is_full
 from yurt.lifecycle.files import local_copy
 from yurt.model import layout, tasks
-from yurt.model.files import NOTHING, Brought, Contents, Measures, Pick, Progress, Pull
-from yurt.model.progress import Event, Watch
+from yurt.model.files import NOTHING, Brought, Contents, Measures, Pick, Progress, Pull, unreported
+from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run
 from yurt.store import Copy, Entry, Store
 
@@ -93,16 +93,21 @@ def together(found: Sequence[Found], wanted: Wanted) -> list[list[Found]]:
 class Transfer:
     """One transfer of the results of several runs."""
 
-    def __init__(self, store: Store, files: Files, group: Sequence[Found], wanted: Wanted) -> None:
+    def __init__(self, store: Store, files: Callable[[], Files], group: Sequence[Found], wanted: Wanted) -> None:
+        """`files`: returns the files of the site; called only if something has to be fetched."""
         self._store, self._files, self._group, self._wanted = store, files, group, wanted
+        self._recorded = b""
         # A glob that ends with a slash selects everything below the folder.
         self._only = [f"{glob}**" if glob.endswith("/") else glob for glob in wanted.only]
 
-    def run(self, watch: Watch, already: Brought | None = None) -> tuple[list[Fetched], list[Run]]:
+    def run(
+        self, watch: Watch, already: Brought | None = None, recorded: bytes = b""
+    ) -> tuple[list[Fetched], list[Run]]:
         """Fetch everything. Return what was fetched of each run, and the runs in which no file matches.
 
-        `already`: what `at_once` has fetched, which is everything.
+        `already`: what was fetched at once, which is everything; `recorded`: the record of these files, if it exists.
         """
+        self._recorded = recorded
         nonempty = [each for each in self._group if self._wanted.everything or has_results(each[1])]
         if already is not None:
             brought = {self._group[0][0].run.id: ("rsync", already)}
@@ -127,7 +132,7 @@ class Transfer:
             return None
         pick = Pick(self._only, backup=self._in_project(target))
         with self._made([target], self._wanted.folder is None) as made:
-            found = self._files.outputs_at_once(run.folder, target, pick, _progress(watch, run.id))
+            found = self._files().outputs_at_once(run.folder, target, pick, _progress(watch, run.id))
             if found is None or found[1] is None:
                 _remove_empty(made)
         return found
@@ -171,7 +176,7 @@ class Transfer:
             watch(Event(f"collecting the files of {len(runs)} runs on {runs[0].context}"))
         with self._made(list(targets.values()), self._wanted.folder is None):
             target = targets[runs[0].id].parent if several else targets[runs[0].id]
-            way, brought = self._files.pull(
+            way, brought = self._files().pull(
                 pulls,
                 target,
                 Pick(self._only, backup=self._in_project(target)),
@@ -211,7 +216,9 @@ class Transfer:
         """Record what was fetched. Return whether these are all final results."""
         path = target.absolute()
         final = whole and self._is_final(entry, contents)
-        measures, files = (contents.measures, local_copy.record(str(path))) if final else (UNKNOWN, b"")
+        measures, files = (
+            (contents.measures, self._recorded or local_copy.record(str(path))) if final else (UNKNOWN, b"")
+        )
         if not self._wanted.everything:
             measures = msgspec.structs.replace(measures, checkpoints="")
         self._store.note_fetched(entry.run.id, Copy(target=bytes(path), at=time.time(), measures=measures, files=files))
@@ -250,6 +257,9 @@ def _remove_empty(folders: Sequence[Path]) -> None:
 
 
 def _progress(watch: Watch, label: str) -> Progress:
+    if watch is unwatched:
+        return unreported
+
     def progress(size: int, total: int) -> None:
         watch(Event(f"fetching {label}", size, total, bytes=True))
 

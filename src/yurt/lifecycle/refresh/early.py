@@ -15,7 +15,6 @@ import msgspec
 from yurt import queue_prefetch
 from yurt.clocks import clocks
 from yurt.config import paths
-from yurt.lifecycle.refresh import notify, track
 from yurt.model.digest import checksum
 from yurt.model.poll import RunFiles, days_since, has_folders, split_files
 from yurt.model.progress import report_slow
@@ -55,6 +54,8 @@ def unchanged(store: Store, context: str, running: str = "") -> Unchanged | None
     mark = checksum(queue)
     if mark != store.answer(context) or has_folders(queue):
         return None
+    from yurt.lifecycle.refresh import notify, track  # logs do without
+
     store.note_refresh(context, now, mark)
     notify.fire(store)
     return Unchanged(track.begin(store), files)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from yurt.errors import HereIsFullError
-from yurt.lifecycle.refresh.refresh import Refreshed
 from yurt.store import Store
+
+if TYPE_CHECKING:
+    from yurt.lifecycle.refresh.refresh import Refreshed
 
 
 def checked(store: Store, runs: Sequence[str], refresh: Callable[[], Refreshed]) -> Refreshed:
