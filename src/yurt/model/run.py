@@ -219,6 +219,8 @@ class RunRef(msgspec.Struct, frozen=True):
     """The offsets of its job arrays."""
     held: str = ""
     """Why all its pending tasks were held at the last query."""
+    ended: bool = False
+    """Whether its exit code is known, so that only its jobs in the queue matter."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
