@@ -337,6 +337,14 @@ def test_a_cancellation_that_is_not_sent_yet_is_shown(offline: User) -> None:
     assert CANCEL_NOT_SENT in offline.quick("ps", "--wide").out
 
 
+def test_a_pipe_in_the_project_is_a_warning(user: User) -> None:
+    for name in ("a", "b", "c", "d", "e"):
+        os.mkfifo(user.project / name)
+    done = user.quick("run", "--wait", "true")
+    assert done.code == 0
+    assert "left out of the snapshot, because they are pipes, sockets or devices: a, b, c and 2 more\n" in done.err
+
+
 SBATCH = """\
 #!/bin/bash
 #SBATCH --time=10 -c 4
