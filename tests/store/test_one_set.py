@@ -19,7 +19,9 @@ VALUES: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from(["a", "},{", "}]", '"sets":[', '}],"arguments":', "\\", ""]),
     st.just([{}, {}]),
 )
-SETS = st.lists(st.dictionaries(st.sampled_from(["a", "sets", "},{", "arguments"]), VALUES, max_size=3), min_size=1, max_size=6)
+SETS = st.lists(
+    st.dictionaries(st.sampled_from(["a", "sets", "},{", "arguments"]), VALUES, max_size=3), min_size=1, max_size=6
+)
 
 
 @given(SETS, st.booleans(), SETS)

@@ -433,7 +433,8 @@ class Store(
                 (run, context),
             ).fetchone()
             if row is not None and run not in known:
-                found.append(RunRef(*row, ended=run in final))
+                _id, folder, created = row
+                found.append(RunRef(run, folder, created, ended=run in final))
         return found
 
     def outbox(self, context: str) -> list[str]:

@@ -101,7 +101,16 @@ def refresh_contexts(
     def one(index: Store, name: str) -> None:
         try:
             moved, files[0] = _refresh(
-                index, name, (also, ended), observed, saved, verb=verb, steps=steps, keep=keep, watch=watch, running=running
+                index,
+                name,
+                (also, ended),
+                observed,
+                saved,
+                verb=verb,
+                steps=steps,
+                keep=keep,
+                watch=watch,
+                running=running,
             )
             advanced[name] = _upload(index, name, moved, uploads, watch) if moved.large else moved
         except YurtError as error:
