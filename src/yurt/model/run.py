@@ -292,7 +292,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def why(self) -> str:
-        """The cause of a failure if it is known, else the reason: what tables show. A cancellation not yet sent is one."""
+        """What tables show: a cancellation that is not sent yet, else the cause of a failure, else the reason."""
         if self.cancel_requested and self.state not in FINAL:
             return CANCEL_NOT_SENT
         failed = self.state in FINAL and self.state not in ("completed", "cancelled")

@@ -416,7 +416,10 @@ class Store(
         return [row[0] for row in self._db.execute(query)]
 
     def refs(self, context: str, also: Iterable[str] = (), ended: Collection[str] = ()) -> list[RunRef]:
-        """Return the runs that a refresh of a context queries: unfinished submitted ones, those of `also` and `ended`."""
+        """Return the runs that a refresh of a context queries: unfinished submitted ones, and those of `also` there.
+
+        So are those of `ended`, marked as such: their exit code is known.
+        """
         query = (
             "SELECT id, folder, created, mark FROM runs INDEXED BY unfinished WHERE context = ? AND NOT final"
             f" AND state NOT IN {UNSUBMITTED} AND id NOT IN ({RACES})"
