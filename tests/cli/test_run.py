@@ -925,6 +925,13 @@ def test_watching_a_cluster_until_cancelled(standing: User) -> None:
     assert again.code == 0 and "cancelled: it had already finished" in again.out
 
 
+def test_the_state_of_a_finished_run_is_printed_once(user: User) -> None:
+    run = user.quick("run", "--json", "true").json["data"]["run"]["id"]
+    assert user.quick("wait", run).code == 0
+    done = user.quick("cancel", run)
+    assert (done.code, done.out) == (0, f"{run} completed: it had already finished\n")
+
+
 def test_a_reason_that_repeats_the_state_is_not_shown(user: User) -> None:
     run = user.quick("run", "--json", "sh", "-c", PATIENT).json["data"]["run"]
     eventually((Path(run["folder"]) / "gen.1").exists)
