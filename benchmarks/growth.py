@@ -150,6 +150,8 @@ def measure(few: Index, many: Index) -> list[Figure]:
     figures += growth(few, many, with_sweep)
     counts = [_instructions(each, ["show", f"{sweep}.0"]) for each, sweep in sweeps]
     figures.append(Figure("  show of a task", counts[1] / counts[0], GROWTH))
+    middle = _instructions(many, ["show", f"{sweeps[1][1]}.{MANY // 2}"])
+    figures.append(Figure("  show of a task in the middle", middle / counts[0], GROWTH))
     for label, words in (*ALL_RUNS.items(), ("show of a task", ["show", f"{sweeps[1][1]}.{MANY - 1}"])):
         if label in MEASURED:
             figures.append(Figure(f"peak memory of {label}, MiB", _memory(many, words), MEMORY))

@@ -125,6 +125,20 @@ def test_plain_runs_beside_a_sweep(tmp_path: Path) -> None:
     assert [line.partition("|")[0] for line in found] == [names[1], names[2], f"{SWEEP}.0", f"@{SWEEP}.0"]
 
 
+@pytest.mark.parametrize("awk", AWKS)
+def test_of_runs_whose_exit_code_is_known_only_jobs_are_reported(tmp_path: Path, awk: str) -> None:
+    refs = []
+    for name in ("gone", "left", "open"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "exit.json").write_text('{"code":0}\n')
+        refs.append(RunRef(name, str(tmp_path / "runs" / name), 0.0, ended=name != "open"))
+    said = poll(tmp_path, ["9|RUNNING|None|2026-01-01T00:00:00|n1|yurt-left"], refs, awk=awk)
+    _queue, _, folders = said.partition("= folders\n")
+    assert [line.partition("|")[0] for line in folders.splitlines()] == ["open"]
+    seen = queries.read_poll(said, refs)
+    assert {name: each.live for name, each in seen.items()} == {"gone": None, "left": "running", "open": None}
+
+
 def test_many_pending_tasks_are_one_row(tmp_path: Path) -> None:
     rows = [f"9_[0-99999999]|PENDING|Priority|||yurt-{SWEEP}+0"]
     answer = poll(

@@ -15,6 +15,10 @@ from tests.user import User
         (["run", "--context=", "true"], "--context must not be empty"),
         (["run", "--time", "", "true"], "--time must not be empty"),
         (["run", "--name", "", "true"], "--name must not be empty"),
+        (["run", "--partition", "", "true"], "--partition must not be empty"),
+        (["run", "-p", "", "true"], "--partition must not be empty"),
+        (["run", "--tag", "", "true"], "--tag must not be empty"),
+        (["run", "--tag", "a", "--tag=", "true"], "--tag must not be empty"),
         (["ps", ""], "unexpected argument ''"),
     ],
 )

@@ -24,7 +24,7 @@ from yurt.cli.run_facts import memory_hint
 from yurt.config import facts as kept
 from yurt.model.context import Context
 from yurt.model.facts import Facts, NodeKind, Partition, Tier
-from yurt.model.run import Resources, Run, State, Status
+from yurt.model.run import CANCEL_NOT_SENT, Resources, Run, State, Status
 from yurt.store import Store
 from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
@@ -320,11 +320,29 @@ def test_a_site_without_a_route_is_not_tried_again_for_a_minute(offline: User) -
     assert first.code == 0 and "No route to host" in first.err and "is saved" in first.err, first
     calls = called.read_text()
     looked = offline.quick("ps")
-    assert re.search(r"^yurt: warning: big did not respond \d+ s ago", looked.err, re.M), looked
+    assert re.search(r"^yurt: warning: big did not respond at \d\d:\d\d:\d\d", looked.err, re.M), looked
     assert "did not respond" in offline.quick("run", "true").err and called.read_text() == calls
     for words in (["login", "big"], ["context", "probe", "big"]):
         tried = offline.quick(*words)
         assert tried.code == 4 and "No route to host" in tried.err, tried
+
+
+def test_a_cancellation_that_is_not_sent_yet_is_shown(offline: User) -> None:
+    run = offline.quick("run", "--json", "true").json["data"]["run"]["id"]
+    with Store(str(offline.home / "data" / "yurt.db")) as index:
+        index.change([run], lambda _run, status: msgspec.structs.replace(status, state="queued", attempts=1))
+    assert offline.quick("cancel", run).code == 4
+    assert offline.quick("ps", "--json").json["data"][0]["reason"] == CANCEL_NOT_SENT
+    assert "the next yurt command that reaches big cancels it" in offline.quick("show", run).out
+    assert CANCEL_NOT_SENT in offline.quick("ps", "--wide").out
+
+
+def test_a_pipe_in_the_project_is_a_warning(user: User) -> None:
+    for name in ("a", "b", "c", "d", "e"):
+        os.mkfifo(user.project / name)
+    done = user.quick("run", "--wait", "true")
+    assert done.code == 0
+    assert "left out of the snapshot, because they are pipes, sockets or devices: a, b, c and 2 more\n" in done.err
 
 
 SBATCH = """\
@@ -904,7 +922,14 @@ def test_watching_a_cluster_until_cancelled(standing: User) -> None:
     done = standing("wait", "-", "--json", "--timeout", "240")
     assert done.code == 1 and done.json["data"][0]["status"]["state"] == "cancelled"
     again = standing("cancel", "-")
-    assert again.code == 0 and "it had already finished (cancelled)" in again.out
+    assert again.code == 0 and "cancelled: it had already finished" in again.out
+
+
+def test_the_state_of_a_finished_run_is_printed_once(user: User) -> None:
+    run = user.quick("run", "--json", "true").json["data"]["run"]["id"]
+    assert user.quick("wait", run).code == 0
+    done = user.quick("cancel", run)
+    assert (done.code, done.out) == (0, f"{run} completed: it had already finished\n")
 
 
 def test_a_reason_that_repeats_the_state_is_not_shown(user: User) -> None:

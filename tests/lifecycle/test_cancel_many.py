@@ -45,6 +45,6 @@ def test_states_of_the_site(shared_laptop: Laptop, lab: Lab) -> None:
     finally:
         laptop.quick("cancel", begun)
     first, second = done.json["data"]
-    assert (first["state"], first["note"]) == ("completed", "it had already finished (completed)")
+    assert (first["state"], first["note"]) == ("completed", "it had already finished")
     assert second["state"] in ("running", "cancelled"), "not queued, which the index knew last"
     assert laptop.quick("wait", begun, "--timeout", "60").code == 1

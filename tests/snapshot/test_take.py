@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import subprocess
 from collections.abc import Sequence
@@ -250,6 +251,31 @@ def test_a_pipe_that_git_would_wait_for(
     assert running.stdout == b""
     (project / name).unlink()
     assert take(project, store).files == 2
+
+
+@pytest.mark.parametrize("repository", [True, False])
+def test_pipes_and_sockets_are_named(project: Path, store: Path, repository: bool) -> None:
+    sh(project, "mkdir -p a/b; echo 1 > a/b/code.py; echo '*.sock' > .gitignore; echo old > .yurtignore")
+    if repository:
+        sh(project, "git init -q && git add a .gitignore")
+    assert take(project, store).special == []
+    sh(project, "mkfifo a/b/pipe old a/it.sock \"$(printf 'two\\nlines')\"")
+    with socket.socket(socket.AF_UNIX) as listener:
+        before = os.getcwd()
+        os.chdir(project)
+        try:
+            listener.bind("door")
+        finally:
+            os.chdir(before)
+    found = take(project, store)
+    assert sorted(found.special) == ["a/b/pipe", "door", "two\nlines"]
+    os.utime(project / "a" / "b", (1, 1))  # they are named again, though nothing is new
+    os.utime(project, (1, 1))
+    assert take(project, store, exclude=["door"]).special == ["a/b/pipe", "two\nlines"]
+    (project / "a" / "b" / "pipe").unlink()
+    (project / "a" / "b" / "pipe").write_text("a file now")
+    found = take(project, store)
+    assert found.special == ["door", "two\nlines"] and b"a/b/pipe" in content(found)
 
 
 def test_users_repository_is_never_written(project: Path, store: Path) -> None:

@@ -9,16 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from yurt.model.run import Plan
 from yurt.store.one_set import one_set
 
 VALUES: st.SearchStrategy[Any] = st.one_of(
     st.integers(),
     st.booleans(),
     st.none(),
-    st.sampled_from(["a", "},{", "}]", '"sets":[', "\\", ""]),
+    st.sampled_from(["a", "},{", "}]", '"sets":[', '}],"arguments":', "\\", ""]),
     st.just([{}, {}]),
 )
-SETS = st.lists(st.dictionaries(st.sampled_from(["a", "sets", "},{", "b"]), VALUES, max_size=3), min_size=1, max_size=6)
+SETS = st.lists(
+    st.dictionaries(st.sampled_from(["a", "sets", "},{", "arguments"]), VALUES, max_size=3), min_size=1, max_size=6
+)
 
 
 @given(SETS, st.booleans(), SETS)
@@ -32,12 +35,17 @@ def test_never_another_set(sets: list[dict[str, Any]], calls: bool, other: list[
             assert (found.arguments, found.calls) == (not calls, calls)
 
 
-@pytest.mark.parametrize("number", [0, 1, 499, 500, 501, 998, 999])
+@pytest.mark.parametrize("number", [0, 1, 499, 500, 501, 998, 999, *range(200, 300)])
 def test_the_usual_plan(number: int) -> None:
-    sets = [{"seed": each, "lr": 0.1} for each in range(1000)]
-    found = one_set(msgspec.json.encode({"run": {"params": {}}, "sets": sets}), number, 1000)
+    sets = [{"seed": each, "lr": 0.1, "text": "x" * (each % 97)} for each in range(1000)]
+    found = one_set(msgspec.json.encode({"run": {"params": {}}, "sets": sets, "arguments": True}), number, 1000)
     assert found is not None and msgspec.json.decode(found.own) == sets[number]
     assert found.arguments and not found.calls
+
+
+def test_a_plan_has_the_key_that_ends_the_sets() -> None:
+    fields = Plan.__struct_fields__
+    assert fields[fields.index("sets") + 1] == "arguments"
 
 
 def test_a_plan_without_sets() -> None:

@@ -69,7 +69,9 @@ class _WithExamples(click.Command):
             error.ctx = error.ctx or ctx  # click omits it for an option without its value
             raise
         for each in self.params:
-            if each.name in NOT_EMPTY and ctx.params.get(each.name) == "" and _is_given(ctx, each):
+            value = ctx.params.get(each.name or "")
+            empty = "" in value if isinstance(value, tuple) else value == ""
+            if empty and each.name in NOT_EMPTY and _is_given(ctx, each):
                 raise click.BadParameter("must not be empty", ctx, each)
         return rest
 

@@ -20,7 +20,7 @@ CONTEXT_HELP = "Use this context instead of the current one."
 ONLY_CONTEXT = "Only runs on this context."
 
 
-NOT_EMPTY = ("context", "name", "time", "mem", "nodes", "cpus", "gpus")
+NOT_EMPTY = ("context", "name", "time", "mem", "nodes", "cpus", "gpus", "partition", "tags")
 """Options whose value cannot be empty. An empty value of others, such as --container, overrides a setting."""
 
 

@@ -88,7 +88,7 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
             text = f"{len(entries) - done} unfinished ({states})" if states else "all finished"
             watch(Event(text, done, len(entries)))
             for line in (*warnings, *_blocked(entries)):
-                same = re.sub(r"\d+", "0", line)  # "did not respond 5 s ago" is no news after 6 s
+                same = re.sub(r"\d+", "0", line)  # "did not respond at 12:00:05" is no news at 12:01:05
                 if same not in printed and not now.json and not now.quiet:
                     print(f"yurt: {render.escaped(line)}; still waiting", file=sys.stderr)
                 printed.add(same)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import threading
 import time
@@ -218,6 +217,10 @@ class Master:
             for ending in ("most", "noisy"):
                 Path(f"{self.socket}.{ending}").unlink(missing_ok=True)
             self._note_session_settings(rows)
+            with contextlib.suppress(OSError):
+                from yurt.hosts import lock_files  # not needed while a master is open
+
+                lock_files.collect(self.socket.parent)
             if prompt:
                 self._await_own_session()
         return code, output
@@ -270,20 +273,15 @@ class Master:
 
         UnreachableError after `deadline`: another process probably waits at a prompt.
         """
-        descriptor = os.open(f"{self.socket}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        while (descriptor := sockets.lock(f"{self.socket}.lock")) is None:
+            if time.monotonic() > deadline:
+                raise UnreachableError(
+                    f"{self.name}: another login is in progress and is waiting for input",
+                    code="ssh-login-required",
+                    hint="complete that login, then run the command again",
+                )
+            time.sleep(0.05)
         try:
-            while True:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > deadline:
-                        raise UnreachableError(
-                            f"{self.name}: another login is in progress and is waiting for input",
-                            code="ssh-login-required",
-                            hint="complete that login, then run the command again",
-                        ) from None
-                    time.sleep(0.05)
             yield
         finally:
             os.close(descriptor)
@@ -293,11 +291,8 @@ class Master:
         """Hold one of the master's session slots; wait until one is free. UnreachableError after `deadline`."""
         while True:
             for number in range(self.session_limit()):
-                descriptor = os.open(f"{self.socket}.slot{number}", os.O_RDWR | os.O_CREAT, 0o600)
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    os.close(descriptor)
+                descriptor = sockets.lock(f"{self.socket}.slot{number}")
+                if descriptor is None:
                     continue
                 try:
                     yield

@@ -1,7 +1,12 @@
-"""The folder of yurt's connection sockets: a short path, private, and owned by the user."""
+"""The folder of yurt's connection sockets: a short path, private, and owned by the user; and the locks in it.
+
+A lock file is removed only by a process that holds its lock (`lock_files`); who gets the lock of a removed file takes
+that of a new one.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from pathlib import Path
@@ -39,3 +44,28 @@ def folder() -> Path:
             hint=f"remove it, or use another folder: `export YURT_RUNTIME_DIR={Path.home()}/.yurt-run`",
         )
     return chosen
+
+
+def lock(file: str) -> int | None:
+    """Lock a file, which is created if absent. Return its descriptor, to be closed; None if it is locked."""
+    while True:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if has_name(file, descriptor):
+                return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # another process has just removed it
+
+
+def has_name(file: str, descriptor: int) -> bool:
+    """Return whether an open file still has its name."""
+    try:
+        return os.path.samestat(os.stat(file), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

@@ -202,6 +202,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, home_sync=False) if self.home_sync else self
 
 
+CANCEL_NOT_SENT = "you cancelled it, but the site was not reached since"
+"""Why an unfinished run with a request to cancel it is not cancelled yet."""
+
+
 class RunRef(msgspec.Struct, frozen=True):
     """What a query of a run needs: its id, its folder and its last state."""
 
@@ -219,6 +223,8 @@ class RunRef(msgspec.Struct, frozen=True):
     """The offsets of its job arrays."""
     held: str = ""
     """Why all its pending tasks were held at the last query."""
+    ended: bool = False
+    """Whether its exit code is known, so that only its jobs in the queue matter."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -286,7 +292,9 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def why(self) -> str:
-        """The cause of a failure if it is known, else the reason: what tables show."""
+        """What tables show: a cancellation that is not sent yet, else the cause of a failure, else the reason."""
+        if self.cancel_requested and self.state not in FINAL:
+            return CANCEL_NOT_SENT
         failed = self.state in FINAL and self.state not in ("completed", "cancelled")
         return self.cause if failed and self.cause else self.reason
 

@@ -46,7 +46,7 @@ def check_responds(context: Context, backend: Backend | Host) -> None:
     if since is None or not 0 <= time.time() - since < clocks().rest:
         return
     raise UnreachableError(
-        f"{backend.name} did not respond {time.time() - since:.0f} s ago",
+        f"{backend.name} did not respond at {time.strftime('%H:%M:%S', time.localtime(since))}",
         code="not-responding",
         hint=f"run `yurt login {backend.name}` to try again now",
     )

@@ -25,6 +25,9 @@ AT_ONCE = 8
 RESULTS = b"results/"
 """The folder of fetched results. What is fetched is no code, also if the folder is the project's own."""
 
+SPECIAL = "special"
+"""The file in the store with the pipes, sockets and devices found so far: only changed folders are searched again."""
+
 Files = dict[bytes, os.stat_result]
 
 
@@ -33,6 +36,7 @@ class Collecting:
 
     `own` is an empty git folder of yurt. `include` adds ignored files by glob; `exclude` and .yurtignore leave files
     out, also tracked ones. The folders `apart`, which are yurt's, are left out if they are below `root`.
+    Folders that changed after the time `since`, in ns, are searched for what git does not list.
     """
 
     def __init__(
@@ -43,9 +47,10 @@ class Collecting:
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
         apart: Sequence[Path] = (),
+        since: int = 0,
     ) -> None:
         self._root, self._own, self._exclude = root, own, exclude
-        self._apart = _below(root, apart)
+        self._apart, self._since = _below(root, apart), since
         self._listings = deque([(b"", _list(root, own, top=True))])
         commands = (["ls-files", "-z", "-o", "--", f":(glob){pattern}"] for pattern in include)
         self._included = [git.start(each, folder=root, own=own) for each in commands]
@@ -54,6 +59,7 @@ class Collecting:
         """Files that the globs of `include` match, after `files`."""
         self.secrets: set[bytes] = set()
         """Files that are left out because their names are those of secrets, after `files`."""
+        self._searched: list[bytes] = []
 
     def stat_early(self, names: Iterable[bytes]) -> None:
         """Read the stat of files that git will probably list, while git is still running."""
@@ -67,7 +73,7 @@ class Collecting:
 
     def files(self) -> Files:
         """Return the files by path. UserError for a file whose stat cannot be read."""
-        walk = _Walk(self._root, self._known)
+        walk = _Walk(self._root, self._known, self._since)
         waiting = deque[bytes]()
         while waiting or self._listings:
             while waiting and len(self._listings) < AT_ONCE:
@@ -99,7 +105,22 @@ class Collecting:
                 walk.files.pop(name)
         for name, error in walk.unreadable.items():
             raise unreadable(name, error)
+        self._searched = walk.changed
         return walk.files
+
+    def special(self, store: Path) -> list[bytes]:
+        """Return pipes, sockets and devices, which no snapshot contains, after `files`; without ignored ones."""
+        noted = store / SPECIAL
+        if not self._searched and not os.path.lexists(noted):  # saves the import
+            return []
+        from yurt.snapshot import special
+
+        found = special.find(self._root, noted, self._searched)
+        if not found:
+            return []
+        left = [name for name in found if not (name.startswith(RESULTS) and _is_fetched(name))]
+        gone = special.ignored(self._root, self._own, left) | _excluded(self._root, self._own, left, self._exclude)
+        return [name for name in left if name not in gone]
 
     def _without_own(self, names: set[bytes], prefix: bytes) -> set[bytes]:
         """Return the names that are not in a folder of yurt; `prefix` is the folder of all of them."""
@@ -158,12 +179,16 @@ def add_outside(paths: Sequence[Path], own: Path, files: Files, *, exclude: Sequ
 class _Walk:
     """Finds which of the names from git exist on disk, with one stat for each file and each folder."""
 
-    def __init__(self, root: Path, known: Files) -> None:
+    def __init__(self, root: Path, known: Files, since: int) -> None:
         self.files: Files = {}
         self.unreadable: dict[bytes, OSError] = {}
         """Files whose stat cannot be read."""
         self._start, self._known = os.path.join(os.fsencode(root), b""), known
         self._folders = {b"": True}
+        self._since = since
+        top = self._stat(b"")
+        self.changed = [b""] if top is None or top.st_mtime_ns > since else []
+        """Folders that changed after `since`."""
 
     def add(self, names: Iterable[bytes]) -> list[bytes]:
         """Add these files; return those that are folders."""
@@ -193,6 +218,8 @@ class _Walk:
             about = self._stat(folder)
             known = about is not None and stat.S_ISDIR(about.st_mode) and self._real(folder.rpartition(b"/")[0])
             self._folders[folder] = known
+            if known and about is not None and about.st_mtime_ns > self._since:
+                self.changed.append(folder)
         return known
 
     def _stat(self, name: bytes) -> os.stat_result | None:

@@ -49,6 +49,14 @@ def load(store: Path) -> Seen:
     return Seen()
 
 
+def since(store: Path) -> int:
+    """Return the time, in ns, since which a folder may have changed after the last snapshot; 0 if there was none."""
+    try:
+        return os.stat(store / NAME).st_mtime_ns - TICK
+    except OSError:
+        return 0
+
+
 def save(store: Path, aside: Path, what: Seen) -> None:
     """Save the cache, once all of its objects are in the store. Not synced: the checksum detects a damaged file."""
     content = msgspec.msgpack.encode(what)

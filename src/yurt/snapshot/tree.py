@@ -53,6 +53,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Files that were left out because they look like secrets."""
     absent: list[str] = []
     """Those of the `named` files and folders that it does not contain."""
+    special: list[str] = []
+    """Pipes, sockets and devices, which are left out."""
 
 
 def take(
@@ -82,16 +84,19 @@ def take(
     root, store = root.absolute(), store.absolute()  # git runs in other folders
     with _writing(store), _locked(store):
         _make(store)
-        collecting = collect.Collecting(root, store / "blank", include=include, exclude=exclude, apart=apart)
+        collecting = collect.Collecting(
+            root, store / "blank", include=include, exclude=exclude, apart=apart, since=seen.since(store)
+        )
         last = seen.load(store)
         collecting.stat_early(last.files)
         while_git_runs()
         files = collecting.files()
+        left_out = [collect.shown(name) for name in collecting.special(store)]
         elsewhere = collect.add_outside([each.absolute() for each in also], store / "blank", files, exclude=exclude)
         size = _check_size(files, largest_file, largest_tree)
         tree, count, withheld = record.record(root, store, files, last, elsewhere, allowed=collecting.included)
     names = sorted(collect.shown(name) for name in (*withheld, *collecting.secrets))
-    return Snapshot(tree, count, size, store, names, _absent(named, files.keys() | collecting.secrets))
+    return Snapshot(tree, count, size, store, names, _absent(named, files.keys() | collecting.secrets), left_out)
 
 
 def _absent(named: Sequence[str], files: Collection[bytes]) -> list[str]:

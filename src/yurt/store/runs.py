@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -415,8 +415,11 @@ class Store(
         query = f"SELECT DISTINCT context FROM runs WHERE NOT final AND id NOT IN ({RACES})"
         return [row[0] for row in self._db.execute(query)]
 
-    def refs(self, context: str, also: Iterable[str] = ()) -> list[RunRef]:
-        """Return the runs that a refresh of a context queries: unfinished submitted ones, and those of `also` there."""
+    def refs(self, context: str, also: Iterable[str] = (), ended: Collection[str] = ()) -> list[RunRef]:
+        """Return the runs that a refresh of a context queries: unfinished submitted ones, and those of `also` there.
+
+        So are those of `ended`, marked as such: their exit code is known.
+        """
         query = (
             "SELECT id, folder, created, mark FROM runs INDEXED BY unfinished WHERE context = ? AND NOT final"
             f" AND state NOT IN {UNSUBMITTED} AND id NOT IN ({RACES})"
@@ -425,15 +428,16 @@ class Store(
         now = time.time()
         marked = [RunRef(run, folder, created, valid_mark(mark, now)) for run, folder, created, mark in rows]
         found = [self._with_tasks(ref) if ref.id[0] == ids.SWEEP else ref for ref in marked]
-        known = {ref.id for ref in found}
-        for run in also:
+        known, final = {ref.id for ref in found}, set(ended)
+        for run in (*also, *ended):
             row = self._db.execute(
                 "SELECT id, folder, created FROM runs WHERE id = ? AND context = ? AND folder != ''"
                 f" AND id NOT IN ({RACES})",
                 (run, context),
             ).fetchone()
             if row is not None and run not in known:
-                found.append(RunRef(*row))
+                _id, folder, created = row
+                found.append(RunRef(run, folder, created, ended=run in final))
         return found
 
     def outbox(self, context: str) -> list[str]:

@@ -68,7 +68,7 @@ def _as_one(store: Store, entry: Entry, found: Sequence[Cancelled]) -> Cancelled
     if not note and not after.status.final:
         note = "cancelled; its jobs are terminating"
     if not found and entry.status.final:
-        note = f"it had already finished ({entry.status.state})"
+        note = "it had already finished"
     where = ", ".join(dict.fromkeys(each.context for each in found)) or entry.run.context
     return Cancelled(entry.run.id, where, after.status.state, not failed, note or after.status.reason)
 
@@ -121,5 +121,5 @@ def _outcome(entry: Entry, after: Status | None, failure: YurtError | None, *, h
         return Cancelled(run.id, run.context, state, False, failure.message)
     note = after.reason if after else ""
     if entry.status.final or (had_ended and after is not None and after.final):
-        note = f"it had already finished ({state})"
+        note = "it had already finished"
     return Cancelled(run.id, run.context, state, True, note)

@@ -171,9 +171,12 @@ def _judged(store: Store, entries: Sequence[Entry], *, unfetched: bool, named: b
     places = sorted({entry.run.context for entry in entries})
     watch(Event(f"querying {', '.join(places)}"))
 
+    ended = [entry.run.id for entry in entries if entry.status.exit_code is not None and _is_single(entry.run)]
+    known = set(ended)
+    also = [entry.run.sweep or entry.run.id for entry in entries if entry.run.id not in known]
+
     def query() -> dict[str, Observation]:
-        also = [entry.run.sweep or entry.run.id for entry in entries]
-        refreshed = refresh_contexts(store, places, also=also, watch=watch, steps=STEPS)
+        refreshed = refresh_contexts(store, places, also=also, ended=ended, watch=watch, steps=STEPS)
         for error in refreshed.failed.values():
             raise _nothing_removed(error)
         return refreshed.seen
@@ -196,6 +199,11 @@ def _judged(store: Store, entries: Sequence[Entry], *, unfetched: bool, named: b
                     continue
             found.append(judge(store, entry, has, seen.get(entry.run.id), unfetched=unfetched))
     return found
+
+
+def _is_single(run: Run) -> bool:
+    """Return whether a run is neither a sweep nor a task."""
+    return not run.tasks and run.task is None
 
 
 def _of_removed_contexts(entries: Sequence[Entry]) -> dict[str, str]:

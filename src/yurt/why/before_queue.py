@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from yurt.model.run import Run, Status
+from yurt.model.run import CANCEL_NOT_SENT, Run, Status
 
 STATES = ("waiting", "submitting", "unknown", "starting")
 """States before a job is pending, or in which it is not known whether it is."""
@@ -18,7 +18,7 @@ _SENTENCES = {
     "submitting": "it is being submitted",
     "unknown": "the site does not list its job",
     "starting": "its job is starting",
-    "cancelling": "you cancelled it, but the site was not reached since",
+    "cancelling": CANCEL_NOT_SENT,
 }
 
 

@@ -32,8 +32,12 @@ def read_kept(answer: bytes, folders: Sequence[str], limits: Limits) -> dict[int
     for name, names in whole.items():
         at = int(name) - 1
         for each in names:
-            content = files.get(f"{folders[at]}/{FILES[each]}")
-            if content is not None:
+            content = files.get(f"{folders[at]}/{FILES.get(each, each)}")
+            if each not in FILES and (content is not None or complete):  # a text written once
+                text, newline, _rest = (content or b"").partition(b"\n")
+                if newline:
+                    records[at][each] = Piece(len(text), text)
+            elif content is not None:
                 records[at][each] = Piece(len(content), content[-most[each] :])
             elif complete:  # it disappeared
                 records[at][each] = Piece(0, b"")

@@ -9,16 +9,33 @@ me=$1 content=$2 measure=$3 left=$4 until=$(($(date +%s) + $5)) log=$6 most=$7 f
 export LC_ALL=C
 full='' at=0
 
-settle() { # settle TEXT
-  read_written @STATUS@ > /dev/null || [ -z "$1" ] || [ -n "$full" ] || patience=1 write_once @STATUS@ "$1" > /dev/null || full=yes
+newline='
+'
+said='' small=''
+print_said() { # prints the lines of records, and on descriptor 5 the files for the tar file; few writes for many runs
+  printf '%s' "$said"
+  [ -z "$small" ] || printf '%s' "$small" >&5
+  said='' small=''
 }
-whole_or_end() { # whole_or_end NAME FILE SIZE MOST: the complete file, in the tar file, or its end
-  if [ "$3" -eq 0 ] || [ "$3" -gt "$4" ] || [ -z "$tar" ]; then
-    piece "$1" "$2" $(($3 ? $4 : 0))
+in_tar() { # in_tar NAME FILE SIZE: sends the complete file in the tar file
+  said="$said$1 $3 tar$newline" small="$small$folder/$2$newline"
+  left=$((left - $3))
+}
+settle() { # settle TEXT
+  { [ -f @STATUS@ ] && [ -s @STATUS@ ]; } || read_written @STATUS@ > /dev/null || [ -z "$1" ] || [ -n "$full" ] ||
+    patience=1 write_once @STATUS@ "$1" > /dev/null || full=yes
+}
+written() { # written NAME: sends the text written under a name, if any
+  if [ -n "$tar" ] && [ -f "$1" ] && [ -s "$1" ] && [ ! -h "$1" ]; then in_tar "$1" "$1" 0; else print_said && note "$1"; fi
+}
+whole_or_end() { # whole_or_end NAME FILE SIZE MOST: the complete file, or its end
+  if [ "$3" -eq 0 ]; then
+    said="$said$1 0 0$newline"
+  elif [ "$3" -gt "$4" ] || [ -z "$tar" ]; then
+    print_said
+    piece "$1" "$2" "$4"
   else
-    printf '%s %s tar\n' "$1" "$3"
-    printf '%s\n' "$folder/$2" >&5
-    left=$((left - $3))
+    in_tar "$1" "$2" "$3"
   fi
 }
 metrics() { # metrics SIZE: the complete file, or its beginning and end
@@ -26,6 +43,7 @@ metrics() { # metrics SIZE: the complete file, or its beginning and end
   if [ "$size" -le "$most" ]; then
     whole_or_end metrics @METRICS@ "$size" "$most"
   else
+    print_said
     printf 'metrics %s %s\n' "$size" $((most + 1))
     head -c "$first" @METRICS@
     echo
@@ -33,8 +51,6 @@ metrics() { # metrics SIZE: the complete file, or its beginning and end
     left=$((left - most))
   fi
 }
-newline='
-'
 parts() { # prints a line "NAME FILES BYTES" for each part, ? if counting takes too long; then its result files
   found='' results=''
   for name in @OUTPUTS@ @CHECKPOINTS@ @WORK@ @OUT_LOG@ @ERR_LOG@ @METRICS@; do
@@ -67,46 +83,64 @@ parts() { # prints a line "NAME FILES BYTES" for each part, ? if counting takes 
   printf 'files %s %s\n%s' ${#results} ${#results} "$results"
 }
 
-with_sizes() { # reads folders and verdicts; prints before each folder the sizes of the files to keep
-  input=$(cat && echo .) # the last line may be empty
-  input=${input%.}
+with_sizes() { # reads folders and verdicts; prints the same, with the sizes of the files to keep before each folder
+  input=$(awk 'NR % 2 { print; next } { print "v" $0 }') # a verdict may be empty
   if [ -n "$content" ]; then
-    printf '%s' "$input" | awk 'NR % 2' | while IFS= read -r folder; do
+    IFS=$newline
+    set -f
+    for line in $input; do
+      case $line in v*) continue ;; esac
       for name in @OUT_LOG@ @ERR_LOG@ @METRICS@; do
-        if [ -f "$folder/$name" ] && [ -s "$folder/$name" ]; then printf '%s\0' "$folder/$name"; fi
+        if [ -f "$line/$name" ] && [ -s "$line/$name" ]; then printf '%s\0' "$line/$name"; fi
       done
     done | xargs -0 -r wc -c 2> /dev/null
-  fi | { cat && printf '=\n%s' "$input"; } | awk '
+  fi | { cat && printf '=\n%s\n' "$input"; } | awk '
     !listed && $0 == "=" { listed = 1; next }
     !listed { at = index($0, "/"); if (at) sizes[substr($0, at)] = $1; next }
-    { line++ }
-    line % 2 { print sizes[$0 "/@OUT_LOG@"] + 0, sizes[$0 "/@ERR_LOG@"] + 0, sizes[$0 "/@METRICS@"] + 0 }
-    { print }'
+    /^v/ { print; next }
+    { print sizes[$0 "/@OUT_LOG@"] + 0, sizes[$0 "/@ERR_LOG@"] + 0, sizes[$0 "/@METRICS@"] + 0, $0 }'
 }
 records() {
-  while read -r out_size err_size metrics_size && IFS= read -r folder && IFS= read -r verdict; do
-    at=$((at + 1))
-    [ "$left" -gt 0 ] || break
-    [ $((at % 32)) -ne 0 ] || [ "$(date +%s)" -le "$until" ] || break
-    printf '= %s\n' "$at"
-    if cd "$folder" 2> /dev/null; then
-      echo 'there 0 0'
-      settle "$verdict"
-      note @STATUS@
-      note @EXIT@ || piece usage @USAGE@ 60000 # of a job that was killed
-      if [ -n "$content" ]; then
-        whole_or_end out @OUT_LOG@ "$out_size" "$log"
-        whole_or_end err @ERR_LOG@ "$err_size" "$log"
-        metrics "$metrics_size"
-      fi
-      [ -z "$measure" ] || parts
-    fi
-    echo .
+  lines=$(with_sizes)
+  IFS=$newline
+  set -f
+  # shellcheck disable=SC2086 # split into lines: sh reads byte by byte, so a loop with `read` is slow
+  set -- $lines
+  unset IFS
+  set +f
+  for line; do
+    case $line in v*) record "${line#v}" || break ;; *) run=$line ;; esac
   done
+  print_said
+}
+record() { # record VERDICT: of the run in `run`; fails if no more may be sent
+  at=$((at + 1))
+  [ "$left" -gt 0 ] || return
+  if [ $((at % 32)) -eq 0 ]; then
+    print_said
+    [ "$(date +%s)" -le "$until" ] || return
+  fi
+  out_size=${run%% *} run=${run#* }
+  err_size=${run%% *} run=${run#* }
+  metrics_size=${run%% *} folder=${run#* }
+  said="$said= $at$newline"
+  if cd "$folder" 2> /dev/null; then
+    said="${said}there 0 0$newline"
+    settle "$1"
+    written @STATUS@
+    if ! written @EXIT@; then print_said && piece usage @USAGE@ 60000; fi # of a job that was killed
+    if [ -n "$content" ]; then
+      whole_or_end out @OUT_LOG@ "$out_size" "$log"
+      whole_or_end err @ERR_LOG@ "$err_size" "$log"
+      metrics "$metrics_size"
+    fi
+    [ -z "$measure" ] || { print_said && parts; }
+  fi
+  said="$said.$newline"
 }
 exec 4>&1
 case $(tar --version 2> /dev/null) in *GNU* | *bsdtar*) tar=yes ;; *) tar= ;; esac # others lack the options below
-small=$(with_sizes | records 5>&1 >&4)
+small=$(records 5>&1 >&4)
 if [ -n "$small" ]; then
   echo "= tar"
   printf '%s\n' "$small" | tr '\n' '\0' | tar --null --no-recursion -P -cf - -T - 2> /dev/null

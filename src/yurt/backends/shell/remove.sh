@@ -2,7 +2,8 @@
 # A run folder is renamed to runs/.going/ID and then removed, so that it exists or not, and a retry continues.
 # The folder of a sweep and its tasks is sweeps/ID, and is removed in the same way. If the disk is too full for a new
 # folder, a run folder is renamed to runs/.going.ID; older versions of yurt did so, too.
-# The number of processes does not depend on the number of runs, unless the runs have copies of the code.
+# The number of processes does not depend on the number of runs, unless the runs have copies of the code. Lists of
+# folders are split into lines instead of read, because sh reads byte by byte.
 newline='
 '
 
@@ -59,24 +60,34 @@ recorded() { # recorded RUN-FOLDER…: prints, in order, those whose record has 
 each_run_folder() { # each_run_folder COMMAND FOLDER…: calls it with each folder, and yes if that is a run folder, else no
   command=$1
   shift
-  exec 3<< end
-$(recorded "$@")
-end
-  IFS= read -r next <&3
-  for folder; do
-    named=no
-    if [ "$folder" = "$next" ]; then named=yes && IFS= read -r next <&3; fi
-    if is_run_folder "$folder" "$named"; then $command "$folder" yes; else $command "$folder" no; fi
+  known=$(recorded "$@")
+  IFS=$newline
+  set -f
+  for next in $known ''; do # each folder up to the next one that is recorded; then the rest
+    unset IFS
+    set +f
+    while [ $# -gt 0 ]; do
+      folder=$1 named=no
+      shift
+      [ "$folder" != "$next" ] || named=yes
+      if is_run_folder "$folder" "$named"; then $command "$folder" yes; else $command "$folder" no; fi
+      [ "$named" = no ] || break
+    done
   done
-  exec 3<&-
+  unset IFS
+  set +f
 }
 print_run_folder() { # print_run_folder FOLDER IS-RUN-FOLDER
   [ "$2" = no ] || printf '%s\n' "$1"
 }
 
 measured() { # measured: measures the folders of runs on standard input; prints lines of `measure_all`
-  some='' many=0
-  while IFS= read -r run; do
+  some='' many=0 given=$(cat)
+  IFS=$newline
+  set -f
+  for run in $given; do
+    unset IFS
+    set +f
     for part in @OUTPUTS@ @CHECKPOINTS@ @WORK@; do
       [ ! -d "$run/$part" ] || { some=$some$run/$part$newline && many=$((many + 1)); }
     done
@@ -84,6 +95,8 @@ measured() { # measured: measures the folders of runs on standard input; prints 
     printf '%s' "$some" | measure_all || return # a folder without a line counts as empty
     some='' many=0
   done
+  unset IFS
+  set +f
   printf '%s' "$some" | measure_all && echo "= end"
 }
 tasks_if_sweep() { # tasks_if_sweep RUN-FOLDER: a line for each task of a sweep; of another run: adds it to `runs`
@@ -136,43 +149,44 @@ finish_removals() { # finish_removals PROJECT: removes the folders that were set
     if [ ! -d "$aside" ] || [ -h "$aside" ]; then continue; fi
     going=$(for each in "$aside"/*; do [ ! -d "$each" ] || printf '%s\n' "$each"; done)
     printf '%s' "${going:+$going$newline}" | tr '\n' '\0' | xargs -0 -r rm -rf -- 2> /dev/null
-    printf '%s' "${going:+$going$newline}" | while IFS= read -r each; do
-      [ ! -e "$each" ] || remove_tree "$each" || continue
-      echo "gone ${each##*/}"
-    done
+    (
+      IFS=$newline
+      set -f
+      for each in $going; do
+        [ ! -e "$each" ] || remove_tree "$each" || continue
+        echo "gone ${each##*/}"
+      done
+    )
     rmdir "$aside" 2> /dev/null
   done
   for aside in "$1"/runs/.going.* "$1"/sweeps/.going.*; do
     remove_tree "$aside" && echo "gone ${aside##*/.going.}"
   done
 }
-set_aside() { # set_aside FOLDER: renames the run folders in it that are listed on standard input
-  going=
-  while IFS= read -r each; do
-    [ "${each%/*}" = "$1" ] || continue
+set_aside() ( # set_aside FOLDER RUN-FOLDERS: renames those of the run folders, one on each line, that are in it
+  IFS=$newline
+  set -f
+  going=$(for each in $2; do [ "${each%/*}" != "$1" ] || printf '%s\n' "$each"; done)
+  for each in $going; do
     for old in "$1/.going/${each##*/}" "$1/.going.${each##*/}"; do [ ! -e "$old" ] || remove_tree "$old"; done
-    going=$going$each$newline
   done
-  [ -n "$going" ] || return 0
   # Another removal may just have removed the folder, which was empty.
   for _try in 1 2 3; do
-    mkdir -m 700 "$1/.going" 2> /dev/null
-    left=$(printf '%s' "$going" | while IFS= read -r each; do [ ! -d "$each" ] || printf '%s\n' "$each"; done)
-    [ -n "$left" ] || return 0
+    [ -z "$going" ] || mkdir -m 700 "$1/.going" 2> /dev/null
+    left=$(for each in $going; do [ ! -d "$each" ] || printf '%s\n' "$each"; done)
+    [ -n "$left" ] || exit 0
     if [ ! -d "$1/.going" ] || [ -h "$1/.going" ]; then break; fi
     printf '%s\n' "$left" | tr '\n' '\0' | xargs -0 sh -c 'mv -- "$@" "$0"' "$1/.going/." 2> /dev/null
   done
-  printf '%s' "$going" | while IFS= read -r each; do
+  for each in $left; do
     [ ! -d "$each" ] || mv -T "$each" "$1/.going.${each##*/}"
   done
-}
+)
 remove() { # remove RUN-FOLDER…: prints the removed ones, including those of interrupted removals
   [ $# -gt 0 ] || return 0
   chosen=$(each_run_folder print_run_folder "$@")
   for folder; do printf '%s\n' "${folder%/*}"; done | sort -u | while IFS= read -r parent; do
-    set_aside "$parent" << end
-$chosen
-end
+    set_aside "$parent" "$chosen"
   done
   for folder; do printf '%s\n' "${folder%/*/*}"; done | sort -u | while IFS= read -r project; do
     finish_removals "$project"

@@ -1,5 +1,6 @@
 # Polls many runs in one request. Needs gate.sh before it.
 # arguments: ACCOUNTING DAYS. Standard input: run ids, after a line "= FOLDER" with their parent folder.
+# Before the id of a run whose exit code is known: "-"; only its jobs in the queue are reported.
 # After the id of a sweep: its unfinished tasks, 0-3,7, each of which counts as a run ID.NUMBER; then the
 # offsets of its arrays: 0,100.
 # Output, in sections "= NAME": queue: squeue's rows of yurt's jobs; folders: the records of runs that are not in
@@ -64,6 +65,7 @@ absent=$({
   $0 == "" { listed = 1; next }
   !listed && substr($0, 1, 2) == "= " { folder = substr($0, 3); next }
   !listed {
+    if (substr($0, 1, 1) == "-") next
     if (split($0, words, " ") < 2) { ids[++count] = $0; home[$0] = folder "/" $0; next }
     sweeps[++many_sweeps] = words[1]
     home[words[1]] = folder "/" words[1]

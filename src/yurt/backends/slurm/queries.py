@@ -57,7 +57,7 @@ def poll_input(refs: Sequence[RunRef]) -> str:
         if folder != last:
             lines.append(f"= {folder}")
             last = folder
-        lines.append(f"{ref.id} {ref.open} {ref.offsets}" if ref.open else ref.id)
+        lines.append(f"{ref.id} {ref.open} {ref.offsets}" if ref.open else f"-{ref.id}" if ref.ended else ref.id)
     return "\n".join(lines) + "\n"
 
 

@@ -64,6 +64,7 @@ def snapshot_of(
         branch=branch,
     )
     warnings = [_about_secrets(taken.secrets)] if taken.secrets else []
+    warnings += [_about_special(taken.special)] if taken.special else []
     return code, [*warnings, *(_about_absent(each, project.folder, context) for each in taken.absent)]
 
 
@@ -137,6 +138,11 @@ def _check_folder(folder: Path) -> None:
 def _about_secrets(names: Sequence[str]) -> str:
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return f"left out of the snapshot, because they look like secrets: {shown}; upload one with `--include {names[0]}`"
+
+
+def _about_special(names: Sequence[str]) -> str:
+    shown = ", ".join(params.shown(name) for name in names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
+    return f"left out of the snapshot, because they are pipes, sockets or devices: {shown}"
 
 
 def writable_folders(context: Context) -> list[str]:

@@ -69,6 +69,7 @@ def refresh_contexts(
     contexts: Sequence[str] | None = None,
     *,
     also: Sequence[str] = (),
+    ended: Sequence[str] = (),
     keep: bool = True,
     steps: Sequence[Step] = (send_pending,),
     uploads: float | None = -1.0,
@@ -76,7 +77,8 @@ def refresh_contexts(
     verb: str = "ps",
     running: str = "",
 ) -> Refreshed:
-    """Run `steps` and refresh contexts (default: all with unfinished runs). `also` are finished runs to query as well.
+    """Run `steps` and refresh contexts (default: all with unfinished runs). `also` are finished runs to query as well;
+    `ended` are those whose exit code is known: only their jobs in the queue are observed.
 
     Contexts of the predecessors of pending runs, and of rivals in a race, are refreshed too.
 
@@ -99,7 +101,16 @@ def refresh_contexts(
     def one(index: Store, name: str) -> None:
         try:
             moved, files[0] = _refresh(
-                index, name, also, observed, saved, verb=verb, steps=steps, keep=keep, watch=watch, running=running
+                index,
+                name,
+                (also, ended),
+                observed,
+                saved,
+                verb=verb,
+                steps=steps,
+                keep=keep,
+                watch=watch,
+                running=running,
             )
             advanced[name] = _upload(index, name, moved, uploads, watch) if moved.large else moved
         except YurtError as error:
@@ -163,7 +174,7 @@ def _upload(store: Store, context: str, moved: Advanced, seconds: float | None, 
 def _refresh(
     store: Store,
     context: str,
-    also: Sequence[str],
+    finished: tuple[Sequence[str], Sequence[str]],
     observed: dict[str, Observation],
     saved: set[str],
     *,
@@ -180,7 +191,7 @@ def _refresh(
     if moved.submitted:
         queue_prefetch.forget()
     other_machines.refresh(store, context, backend.files)
-    refs = store.refs(context, also)
+    refs = store.refs(context, *finished)
     if not refs:
         if keep:
             saved |= archive.catch_up(store, context, backend.files, watch=watch)
@@ -193,7 +204,8 @@ def _refresh(
     sweeps, tasks = _next_task_statuses(store, seen, now, refreshed)
     sweeps |= _hold(store, refs, answer.held)
     _note_settled(store, refs, seen, tasks | sweeps)
-    runs = {run: observation for run, observation in seen.items() if "." not in run}
+    ended = {ref.id for ref in refs if ref.ended}
+    runs = {run: observation for run, observation in seen.items() if "." not in run and run not in ended}
     how = _status_changer(store, runs, now, refreshed)
     changed = {} if not runs else store.change(runs, how, lambda run, after: mark_of(after, runs[run]))
     bad_nodes.note(store, context, seen, changed | tasks)
