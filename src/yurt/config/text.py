@@ -108,5 +108,7 @@ def _depth(content: bytes) -> int:
         for bracket in re.findall(rb"[\[\]{}]", content):
             depth += 1 if bracket in b"[{" else -1
             deepest = max(deepest, depth)
-    items = max((len(run) // 2 for run in re.findall(rb"(?:[-?:] )+", content)), default=0)
-    return max(deepest, items)
+    for line in content.splitlines():
+        if len(line) > 2 * DEEPEST:
+            deepest = max(deepest, *(len(run) // 2 for run in re.findall(rb"(?:[-?:] )+", line)), 0)
+    return deepest

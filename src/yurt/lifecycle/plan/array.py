@@ -13,7 +13,7 @@ from yurt.model import tasks
 from yurt.model.grid import LIMIT
 from yurt.model.params import ARRAY_INDEX
 
-_ARRAY = re.compile(r"\d+(?:-\d+(?::0*[1-9]\d*)?)?(?:,\d+(?:-\d+(?::0*[1-9]\d*)?)?)*(?:%0*[1-9]\d*)?", re.ASCII)
+_ARRAY = r"(?a)\d+(?:-\d+(?::0*[1-9]\d*)?)?(?:,\d+(?:-\d+(?::0*[1-9]\d*)?)?)*(?:%0*[1-9]\d*)?"
 _LARGEST = 4_000_001
 """Slurm's limit: indices are smaller."""
 
@@ -35,7 +35,7 @@ def applied(request: Request, script: Script | None) -> Request:
         )
     ranges, _, most = text.partition("%")
     bounds = [int(number) for number in re.findall(r"\d+", ranges)]
-    if not _ARRAY.fullmatch(text) or max(bounds) >= _LARGEST or not (count := tasks.count(ranges)):
+    if not re.fullmatch(_ARRAY, text) or max(bounds) >= _LARGEST or not (count := tasks.count(ranges)):
         raise UserError(
             f"{at}: --array must be a list of indices such as 0-9, 1,3,7 or 0-99%10, not '{text}'",
             code="usage",
