@@ -28,7 +28,6 @@ RESOURCES: tuple[str, ...] = ContextResources.__struct_fields__
 
 _TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
-_WHOLE = r"0|[1-9][0-9]{0,17}"
 
 
 def is_name(text: object) -> bool:
@@ -71,15 +70,19 @@ def _written(value: Any) -> str:
     return str(value) if isinstance(value, float) else _text(value)
 
 
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 18 and (text == "0" or text[0] != "0")
+
+
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not re.fullmatch(_WHOLE, str(value)) or int(value) < 1:
+    if isinstance(value, bool) or not _is_whole(str(value)) or int(value) < 1:
         raise ValueError("must be a positive integer")
     return int(value)
 
 
 def _range(value: Any) -> str:
-    bounds = [re.fullmatch(_WHOLE, each) for each in str(value).split("-")]
-    if isinstance(value, bool) or len(bounds) > 2 or not all(each and int(each[0]) for each in bounds):
+    bounds = str(value).split("-")
+    if isinstance(value, bool) or len(bounds) > 2 or not all(_is_whole(each) and int(each) for each in bounds):
         raise ValueError("must be a number such as 2, or a range such as 2-4")
     return str(value)
 
@@ -133,7 +136,7 @@ def _options(value: Any) -> dict[str, str | None]:
 
 def _number_or_text(value: Any) -> int | str:
     text = _text(value).strip()
-    return int(text) if re.fullmatch(_WHOLE, text) else text
+    return int(text) if _is_whole(text) else text
 
 
 def _checked(parse: Callable[[Any], Any], keep: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -83,7 +83,7 @@ def filled(word: str, values: Mapping[str, Any]) -> str:
             return slot[0]
         return "" if _is_null(values[slot[1]]) else as_text(values[slot[1]])
 
-    return re.sub(_SLOT, value, word)
+    return re.sub(_SLOT, value, word) if "{" in word else word
 
 
 def task_command(command: Sequence[str], number: int, values: Mapping[str, Any], *, passed: bool) -> list[str]:

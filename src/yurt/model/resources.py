@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-_MEMORY = r"(?ai)(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[kmgt]?)i?b?"
-_GPUS = r"(?a)(?:gpu:)?(?:(?P<type>[A-Za-z][\w.-]*)(?::(?P<count>\d+))?|(?P<bare>\d+))"
+_TYPE = r"(?a)[A-Za-z][\w.-]*"
 
 _GRES = r"(?ai)[A-Za-z][\w.-]*(?::[A-Za-z][\w.-]*)?(?::\d+[kmgt]?)?"
 
@@ -74,10 +73,12 @@ def parse_memory(value: str | int) -> int:
 
     ValueError says what the value must be.
     """
-    found = re.fullmatch(_MEMORY, str(value).strip())
-    if found is None or isinstance(value, bool):
+    text = str(value).strip().lower().removesuffix("b").removesuffix("i")
+    unit = text[-1:] if text[-1:] in _MB else ""
+    whole, point, fraction = text.removesuffix(unit).rstrip().partition(".")
+    if not _is_number(whole) or (point and not _is_number(fraction)) or isinstance(value, bool):
         raise ValueError("must be a memory size such as 4096 (MB), 512M, 8G or 1T")
-    exact = float(found["number"]) * _MB[found["unit"].lower()]
+    exact = float(f"{whole}.{fraction or 0}") * _MB[unit]
     return -int(-exact // 1)
 
 
@@ -86,12 +87,13 @@ def parse_gpus(value: str | int) -> tuple[str | None, int]:
 
     ValueError says what the value must be.
     """
-    found = re.fullmatch(_GPUS, str(value).strip())
-    if found is None or isinstance(value, bool):
+    text = str(value).strip().removeprefix("gpu:")
+    if _is_number(text) and not isinstance(value, bool):
+        return None, int(text)
+    kind, colon, count = text.partition(":")
+    if not re.fullmatch(_TYPE, kind) or (colon and not _is_number(count)) or isinstance(value, bool):
         raise ValueError("must be a number of GPUs such as 2, or a type and a number such as a100:2")
-    if found["bare"] is not None:
-        return None, int(found["bare"])
-    return found["type"], int(found["count"] or 1)
+    return kind, int(count or 1)
 
 
 def parse_gres(value: str) -> str | None:
