@@ -13,7 +13,7 @@ import msgspec
 
 from yurt import quoting
 from yurt.backends import scripts
-from yurt.backends.job import log_files, module, variables
+from yurt.backends.job import module, variables
 from yurt.backends.job.quoting import own_arguments, quote
 from yurt.model import layout, tasks
 from yurt.model import params as values
@@ -251,7 +251,11 @@ def data(plan: Plan) -> bytes:
         lines.append(f'. "$YURT_RUN_DIR/{layout.SET}" # values of this task'.encode())
     if plan.array:
         lines += [line.encode() for line in _array(plan.array)]
-    lines += [line.encode() for line in log_files.lines(plan.logs, plan.run.name or layout.job_name(plan.run.id))]
+    if plan.logs:
+        from yurt.backends.job import log_files
+
+        name = plan.run.name or layout.job_name(plan.run.id)
+        lines += [line.encode() for line in log_files.lines(plan.logs, name)]
     return b"\n".join(lines) + b"\n"
 
 

@@ -13,9 +13,6 @@ from yurt.model import ids, layout, tasks
 from yurt.model.run import RunRef
 from yurt.model.state import OUT_OF_MEMORY, Observation, read_ending, read_metrics
 
-NO_QUEUE = 7
-"""Exit code of a script that could not read the queue."""
-
 KILLED_FOR_MEMORY = "memory"
 """What poll.sh prints instead of why a job was stopped."""
 

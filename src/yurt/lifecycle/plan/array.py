@@ -18,10 +18,8 @@ _LARGEST = 4_000_001
 """Slurm's limit: indices are smaller."""
 
 
-def applied(request: Request, script: Script | None) -> Request:
+def applied(request: Request, script: Script) -> Request:
     """Return the request with the name and the array of the script. UserError if its array is invalid."""
-    if script is None:
-        return request
     name = request.name or script.options.get("job-name") or ""
     request = msgspec.structs.replace(request, name=name)
     if "array" not in script.options:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from yurt.backends.kinds import kind_of
 from yurt.config import project
 from yurt.errors import UserError
-from yurt.model import place as names
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.run import Stage, StageInput, StageOutput
@@ -97,6 +96,7 @@ def _target(context: Context, facts: Facts | None, name: str, text: str) -> str:
 
 
 def _path(context: Context, facts: Facts | None, name: str, text: str) -> str:
+    from yurt.model import place as names
     from yurt.sites import folders
     from yurt.storage.places import path_of
 
