@@ -70,10 +70,10 @@ def postpone_re() -> None:
     """Let `re` be imported when it is first used, not by typing. Call it before typing is imported."""
     if "re" in sys.modules:
         return
-    import _sre
+    import _sre  # type: ignore[import-not-found]
 
     stand_in = _Later("re")
-    empty: Any = _sre.compile("", 0, [1], 0, {}, (None,))  # type: ignore[arg-type]
+    empty: Any = _sre.compile("", 0, [1], 0, {}, (None,))
     vars(stand_in).update(
         Pattern=type(empty),
         Match=type(empty.match("")),
@@ -121,9 +121,12 @@ def load_msgspec() -> None:
 
 def _types(name: str) -> ModuleType:
     """Return a module with a class of this name, of which there are no objects."""
-    made: Any = ModuleType(name.lower())
-    setattr(made, name, type(name, (), {}))
-    made.SafeUUID = type("SafeUUID", (), {"unknown": None})  # msgspec asks uuid for it
+    made = ModuleType(name.lower())
+    kinds = {
+        name: type(name, (), {}),
+        "SafeUUID": type("SafeUUID", (), {"unknown": None}),
+    }  # msgspec asks uuid for both
+    vars(made).update(kinds)
     return made
 
 
