@@ -45,7 +45,9 @@ _LATER = {
     "msgspec.toml": _Later,
     "msgspec.yaml": _Later,
     "msgspec._json_schema": _LaterFunctions,
+    "fnmatch": _Later,
     "locale": _Later,
+    "ntpath": _Later,
     "signal": _Later,
 }
 

@@ -13,6 +13,8 @@ from yurt.model.sizes import MB, megabytes
 LARGEST = 8 * MB
 """Maximum size of a configuration file in bytes."""
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
 DEEPEST = 200
 """Maximum nesting of lists and mappings. YAML parsers written in C crash at some depth."""
 
@@ -26,7 +28,7 @@ def text_of(file: Path, *, trusted: bool = False) -> str:
         content = _content(file, trusted=trusted)
         if _depth(content) > DEEPEST:
             raise UserError(f"cannot read {file}: it is nested more than {DEEPEST} levels deep", code="config-invalid")
-        return content.decode("utf-8-sig").replace("\r\n", "\n")
+        return content.removeprefix(BYTE_ORDER_MARK).decode().replace("\r\n", "\n")
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as error:
