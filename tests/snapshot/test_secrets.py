@@ -85,3 +85,18 @@ def test_a_file_that_becomes_a_key(tmp_path: Path) -> None:
 def test_names_of_many_files() -> None:
     many = [f"src/package/module{number}.py".encode() for number in range(50_000)]
     assert secrets.by_name([*many, b"a/.env", b".netrc", b"x.pem/readme"]) == {b"a/.env", b".netrc"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(b".netrc", b"_netrc", b".pgpass", b".my.cnf", b".git-credentials", b".pypirc", b".env", b".env.local"),
+        *(b".vault-token", b"kubeconfig", b"my.kubeconfig", b"application_default_credentials.json"),
+        *(b"a.pem", b"a.p12", b"a.pfx", b"a.ppk", b"a.keytab", b".docker/config.json", b".ssh/config"),
+        *(b".gnupg/ring", b".aws/config", b".azure/token", b".kube/config", b".config/gcloud/token"),
+    ],
+)
+def test_each_name_alone(name: bytes) -> None:
+    """No name depends on another one in the same project."""
+    assert secrets.by_name([b"train.py", name]) == {name}
+    assert secrets.by_name([b"train.py", b"a/" + name]) == {b"a/" + name}

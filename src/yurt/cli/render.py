@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from yurt import quoting
 from yurt.cli import call
 from yurt.errors import YurtError
 
@@ -264,9 +265,7 @@ def stream(kind: str, data: Any) -> None:
 
 def command_line(command: Sequence[str]) -> str:
     """Return a command as typed in a shell."""
-    import shlex
-
-    return " ".join(shlex.quote(word) for word in command)
+    return quoting.join(command)
 
 
 def value(each: Any) -> str:

@@ -13,7 +13,7 @@ from yurt.model import settings
 if TYPE_CHECKING:
     from yurt.lifecycle.plan.request import Request
 
-_PART = re.compile(r":(?=[a-z][a-z0-9_-]*=)")
+_PART = r":(?=[a-z][a-z0-9_-]*=)"
 """Before a setting of a candidate; a colon in a value, such as a time, is not one."""
 
 
@@ -47,7 +47,7 @@ def _candidate(text: str, options: dict[str, Any], request: Request) -> tuple[st
 
     from yurt.lifecycle.plan import options as run_options
 
-    context, *parts = _PART.split(text)
+    context, *parts = re.split(_PART, text)
     if ":" in context:
         raise UserError(
             f"--race: '{context}' is neither a context nor CONTEXT:KEY=VALUE",

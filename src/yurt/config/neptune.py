@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from yurt.config import contexts, paths, project
+from yurt.config import contexts, paths
 from yurt.model.run import Chosen
 
 SENTENCE = (
@@ -35,6 +35,8 @@ def _says_neptune(source: str) -> bool:
         return False
     file = contexts.default_file()
     if file.name != name:
+        from yurt.config import project
+
         here = project.find()
         file = here.file if here is not None else Path(name)
     try:

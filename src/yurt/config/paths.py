@@ -62,14 +62,15 @@ def _home(variable: str, kind: str) -> str:
 
 def as_typed(path: str | Path) -> str:
     """Return a path as typed in a shell: with ~ for the home folder, quoted if necessary."""
-    import shlex
     from pathlib import Path
+
+    from yurt import quoting
 
     home = f"{Path.home()}/"
     text = str(path)
     if text.startswith(home):
-        return "~/" + shlex.quote(text[len(home) :])
-    return shlex.quote(text)
+        return "~/" + quoting.quote(text[len(home) :])
+    return quoting.quote(text)
 
 
 def invoking_user() -> tuple[int, int] | None:

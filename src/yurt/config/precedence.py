@@ -124,9 +124,8 @@ def _flag(row: Row) -> str:
 
 def _example(row: Row, separator: str) -> str:
     """Return the example of a setting as typed in a shell; only the first item of several without a separator."""
-    from shlex import quote
-
     from yurt.config import yaml_text
+    from yurt.quoting import quote
 
     value = yaml_text.parse(row.example)
     if isinstance(value, dict):

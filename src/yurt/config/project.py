@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yurt.config import services, stage
 from yurt.config.contexts import own_lines
-from yurt.config.services import NamedService
 from yurt.config.text import text_of
 from yurt.errors import UserError
 from yurt.model.context import Context
@@ -17,6 +15,7 @@ from yurt.model.settings import TABLE
 from yurt.model.stage import StageRequest
 
 if TYPE_CHECKING:
+    from yurt.config.services import NamedService
     from yurt.model.context_check import Fault
 
 _OF_SITE = {row.key for row in TABLE if row.site}
@@ -133,7 +132,7 @@ def _toml_path(text: str) -> tuple[str, ...]:
 def _checked(
     file: Path, body: Any, prefix: tuple[str, ...], lines: dict[tuple[str, ...], int], found: list[Fault]
 ) -> Project:
-    from yurt.config import faults
+    from yurt.config import faults, services, stage
     from yurt.model.context_check import Fault, check_body
 
     if body is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from yurt.model.stage import NAME, NAME_RULE, StageRequest
+from yurt.model.stage import NAME_RULE, StageRequest, is_name
 
 if TYPE_CHECKING:
     from yurt.model.context_check import Fault
@@ -60,7 +60,7 @@ def _places(body: Any, path: tuple[str, ...], faults: list[Fault], *, optional: 
         return {}
     for name, place in body.items():
         here = (*path, str(name))
-        if not isinstance(name, str) or not NAME.fullmatch(name):
+        if not isinstance(name, str) or not is_name(name):
             faults.append(Fault(here, f"is not a valid name: {NAME_RULE}", example))
         elif place is None and optional:
             found[name] = ""

@@ -13,6 +13,8 @@ from yurt.model.sizes import MB, megabytes
 LARGEST = 8 * MB
 """Maximum size of a configuration file in bytes."""
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
 DEEPEST = 200
 """Maximum nesting of lists and mappings. YAML parsers written in C crash at some depth."""
 
@@ -26,7 +28,7 @@ def text_of(file: Path, *, trusted: bool = False) -> str:
         content = _content(file, trusted=trusted)
         if _depth(content) > DEEPEST:
             raise UserError(f"cannot read {file}: it is nested more than {DEEPEST} levels deep", code="config-invalid")
-        return content.decode("utf-8-sig").replace("\r\n", "\n")
+        return content.removeprefix(BYTE_ORDER_MARK).decode().replace("\r\n", "\n")
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as error:
@@ -108,5 +110,7 @@ def _depth(content: bytes) -> int:
         for bracket in re.findall(rb"[\[\]{}]", content):
             depth += 1 if bracket in b"[{" else -1
             deepest = max(deepest, depth)
-    items = max((len(run) // 2 for run in re.findall(rb"(?:[-?:] )+", content)), default=0)
-    return max(deepest, items)
+    for line in content.splitlines():
+        if len(line) > 2 * DEEPEST:
+            deepest = max(deepest, *(len(run) // 2 for run in re.findall(rb"(?:[-?:] )+", line)), 0)
+    return deepest

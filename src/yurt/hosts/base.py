@@ -35,7 +35,7 @@ TIMEOUT = 60.0
 LONG = 8000
 """Characters of a script from which on a host keeps it: shorter ones are sent in the time of one answer anyway."""
 
-KILLED = re.compile(rb"\bKilled\b|terminated by signal")
+KILLED = rb"\bKilled\b|terminated by signal"
 """Messages of shells and xargs about a killed process; login nodes kill processes that use too many resources."""
 
 PUT = """\
@@ -75,7 +75,7 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def killed(self) -> bool:
         """Whether the script or one of its programs was killed; it may have done part of its work."""
-        return self.code > 128 or KILLED.search(self.err) is not None
+        return self.code > 128 or re.search(KILLED, self.err) is not None
 
 
 class Host(ABC):

@@ -10,13 +10,13 @@ A long script is kept on the host under its checksum, so that later operations s
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from yurt import quoting
 from yurt.errors import UserError
 from yurt.model.digest import sha256_name
 
@@ -90,7 +90,7 @@ def pack(
         raise UserError("a command cannot contain NUL bytes", code="usage")
     mark = os.urandom(8).hex()
     begin, end = f"yurt-begin-{mark}", f"yurt-end-{mark}"
-    call = " ".join(["yurt_main", *(shlex.quote(argument) for argument in arguments)])
+    call = " ".join(["yurt_main", *(quoting.quote(argument) for argument in arguments)])
     begun = f"printf '\\n%s\\n' {begin}; printf '\\n%s\\n' {begin} >&2"
     if through:
         alive = f"while sleep {HEARTBEAT} 3>&-; do printf '\\000%s' {mark} >&3 || kill -TERM 0; done"
@@ -103,7 +103,7 @@ def pack(
         steps = f"exec 3<&0; {begun}; ({call}) < /dev/null 3<&- & main=$!; {watch}; wait $main; code=$?; kill $watch"
     script = script if gnu else (Path(__file__).parent / "not_gnu.sh").read_text() + script
     rest = "; command cat > /dev/null" if drain else ""
-    head = f"yurt_first={shlex.quote(first)}\n" if first else ""
+    head = f"yurt_first={quoting.quote(first)}\n" if first else ""
     text = f"yurt_main() {{\n{script}\n}}\n"
     tail = f"{steps}; printf '%s %d\\n' {end} $code{rest}\n"
     name, apart = "", b""

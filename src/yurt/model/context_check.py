@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from yurt.model.addresses import has_password, mlflow_problem
 from yurt.model.context import LOCAL, Context, ContextsFile
 from yurt.model.context_keys import ALIASES, EXAMPLES, KEYS, RESOURCES, canonical_key, is_name, is_unused, pairs, tidy
 
@@ -122,6 +121,8 @@ def _check_context(name: Any, body: Any) -> tuple[Context | None, list[Fault]]:
 
 
 def _wrong_store(uri: str) -> str:
+    from yurt.model.addresses import has_password, mlflow_problem
+
     if has_password(uri):
         return "contains a password, which would be recorded; use `yurt secret set MLFLOW_TRACKING_PASSWORD`"
     return mlflow_problem(uri)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,13 +27,12 @@ KEYS: tuple[str, ...] = Context.__struct_fields__
 RESOURCES: tuple[str, ...] = ContextResources.__struct_fields__
 
 _TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_WHOLE = re.compile(r"0|[1-9][0-9]{0,17}")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 
 
 def is_name(text: object) -> bool:
     """Whether the name is valid for a context."""
-    return isinstance(text, str) and _NAME.fullmatch(text) is not None
+    return isinstance(text, str) and re.fullmatch(_NAME, text) is not None
 
 
 def canonical_key(key: str, value: Any) -> str:
@@ -72,15 +70,19 @@ def _written(value: Any) -> str:
     return str(value) if isinstance(value, float) else _text(value)
 
 
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 18 and (text == "0" or text[0] != "0")
+
+
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not _WHOLE.fullmatch(str(value)) or int(value) < 1:
+    if isinstance(value, bool) or not _is_whole(str(value)) or int(value) < 1:
         raise ValueError("must be a positive integer")
     return int(value)
 
 
 def _range(value: Any) -> str:
-    bounds = [_WHOLE.fullmatch(each) for each in str(value).split("-")]
-    if isinstance(value, bool) or len(bounds) > 2 or not all(each and int(each[0]) for each in bounds):
+    bounds = str(value).split("-")
+    if isinstance(value, bool) or len(bounds) > 2 or not all(_is_whole(each) and int(each) for each in bounds):
         raise ValueError("must be a number such as 2, or a range such as 2-4")
     return str(value)
 
@@ -95,6 +97,8 @@ def _truth(value: Any) -> bool:
 
 def _list(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
+        import shlex
+
         try:
             return tuple(shlex.split(value))
         except ValueError:
@@ -132,7 +136,7 @@ def _options(value: Any) -> dict[str, str | None]:
 
 def _number_or_text(value: Any) -> int | str:
     text = _text(value).strip()
-    return int(text) if _WHOLE.fullmatch(text) else text
+    return int(text) if _is_whole(text) else text
 
 
 def _checked(parse: Callable[[Any], Any], keep: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -116,9 +116,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     def expand(self, path: str) -> str:
         """Expand ~, $NAME and ${NAME} in a path with the site's variables. KeyError for an unknown variable."""
+        home = ""
         if path == "~" or path.startswith("~/"):
-            path = "${HOME}" + path[1:]
-        return re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda found: self.variables[found.group(1) or found.group(2)], path)
+            home, path = self.variables["HOME"], path[1:]
+        if "$" not in path:
+            return home + path
+        return home + re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda found: self.variables[found[1] or found[2]], path)
 
     def partition(self, name: str) -> Partition | None:
         return next((each for each in self.partitions if each.name == name), None)

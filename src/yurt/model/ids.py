@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Base 32 without i, l, o and u, which are easy to confuse."""
 
@@ -11,8 +9,6 @@ SWEEP = "s"
 """Prefix of sweep ids; run ids do not start with it before the year 2800."""
 
 TIME_LETTERS, RANDOM_LETTERS = 7, 5
-
-_ID = re.compile(f"[{ALPHABET}]{{{TIME_LETTERS}}}-[{ALPHABET}]{{{RANDOM_LETTERS}}}")
 
 
 def make(seconds: float, randomness: int) -> str:
@@ -41,7 +37,8 @@ def split_task(text: str) -> tuple[str, int] | None:
 
 
 def is_id(text: str) -> bool:
-    return _ID.fullmatch(text) is not None
+    time, _dash, random = text.partition("-")
+    return len(time) == TIME_LETTERS and len(random) == RANDOM_LETTERS and not (time + random).strip(ALPHABET)
 
 
 def names_folder(text: str) -> bool:

@@ -112,14 +112,24 @@ def written(name: str) -> tuple[str, str]:
 
 def fill_in(script: str) -> str:
     """Replace @NAME@ in an sh script by the names of this module. ValueError for an unknown name."""
-    return re.sub(r"@([A-Z_]+)@", _name, script)
+    made, *rest = script.split("@")
+    while rest:
+        word = rest.pop(0)
+        if rest and word and not word.strip(_IN_NAME):
+            made += _named(word) + rest.pop(0)
+        else:
+            made += f"@{word}"
+    return made
 
 
-def _name(found: re.Match[str]) -> str:
-    name = globals().get(found[1])
-    if not isinstance(name, str):
-        raise ValueError(f"unknown name {found[0]}: {__name__} does not define {found[1]}")
-    return name
+_IN_NAME = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+
+
+def _named(name: str) -> str:
+    text = globals().get(name)
+    if not isinstance(text, str):
+        raise ValueError(f"unknown name @{name}@: {__name__} does not define {name}")
+    return text
 
 
 JOB_PREFIX = "yurt-"
@@ -142,9 +152,13 @@ def offset_of(job: str) -> int:
     return int(offset) if offset.isdigit() else 0
 
 
+_IN_LABEL = "abcdefghijklmnopqrstuvwxyz0123456789._"
+
+
 def project_label(name: str, folder: str) -> str:
     """Return the folder name of a project in storage: its simplified name and a short id of its source folder."""
-    plain = re.sub(r"[^a-z0-9._]+", "-", name.lower()).strip("-.")[:40] or "project"
+    letters = (letter if letter in _IN_LABEL else " " for letter in name.lower())
+    plain = "-".join("".join(letters).split()).strip("-.")[:40] or "project"
     return f"{plain}-{ids.short(int.from_bytes(digest(folder)), 4)}"
 
 

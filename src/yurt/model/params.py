@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-_KEY = re.compile(r"[A-Za-z0-9_.-]+")
-_SLOT = re.compile(r"(?<![${]){([A-Za-z0-9_.-]+)}(?!})")
-_OPTION = re.compile(r"--([A-Za-z_][A-Za-z0-9_.-]*)(?:=(.*))?", re.DOTALL)
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+_IN_VARIABLE = f"{_LETTERS}0123456789"
+_IN_KEY = f"{_IN_VARIABLE}.-"
+_SLOT = r"(?<![${]){([A-Za-z0-9_.-]+)}(?!})"
 
 ARRAY_INDEX = "array_task_id"
 """The parameter of a task that is the index of a job array in the user's script."""
@@ -33,18 +34,18 @@ def read(words: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     rest = list(words)
     while rest:
-        option = _OPTION.fullmatch(rest.pop(0))
-        if option is None:
+        word = rest.pop(0)
+        key, equals, value = word[2:].partition("=")
+        if not word.startswith("--") or not key or key[0] not in _LETTERS or key.strip(_IN_KEY):
             continue
-        key, value = option[1], option[2]
-        if value is None:
+        if not equals:
             value = rest.pop(0) if rest and not _looks_like_option(rest[0]) else "true"
         found[key] = value
     return found
 
 
 def _looks_like_option(word: str) -> bool:
-    return word.startswith("--") or re.fullmatch(r"-[A-Za-z]\w*", word) is not None
+    return word.startswith("--") or (word.startswith("-") and re.fullmatch(r"-[A-Za-z]\w*", word) is not None)
 
 
 def typed(text: str) -> Any:
@@ -71,7 +72,7 @@ def words(params: Mapping[str, Any]) -> list[str]:
 
 def slots(words: Iterable[str]) -> set[str]:
     """Return the names in braces, as in --rate={lr}; ${lr} and {{lr}} are not placeholders."""
-    return {name for word in words for name in _SLOT.findall(word)}
+    return {name for word in words if "{" in word for name in re.findall(_SLOT, word)}
 
 
 def filled(word: str, values: Mapping[str, Any]) -> str:
@@ -82,7 +83,7 @@ def filled(word: str, values: Mapping[str, Any]) -> str:
             return slot[0]
         return "" if _is_null(values[slot[1]]) else as_text(values[slot[1]])
 
-    return _SLOT.sub(value, word)
+    return re.sub(_SLOT, value, word) if "{" in word else word
 
 
 def task_command(command: Sequence[str], number: int, values: Mapping[str, Any], *, passed: bool) -> list[str]:
@@ -134,13 +135,13 @@ def _readable(value: Any) -> Any:
 
 def check_key(key: str) -> None:
     """ValueError if the name is not valid for a parameter."""
-    if not _KEY.fullmatch(key) or not key.strip("-"):
+    if key.strip(_IN_KEY) or not key.strip("-"):
         raise ValueError(f"invalid parameter name '{key}': use letters, digits, '_', '.' and '-'")
 
 
 def variable(key: str) -> str:
     """Return the name of the environment variable for a parameter."""
-    return "YURT_PARAM_" + re.sub(r"[^A-Za-z0-9_]", "_", key).upper()
+    return "YURT_PARAM_" + (re.sub(r"[^A-Za-z0-9_]", "_", key) if key.strip(_IN_VARIABLE) else key).upper()
 
 
 def variables(params: Mapping[str, Any]) -> dict[str, str]:

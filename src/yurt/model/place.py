@@ -8,8 +8,8 @@ import msgspec
 
 FORMS = "TIER:PATH, CONTEXT:TIER:PATH or CONTEXT:/PATH"
 
-_TIER = re.compile(r"[a-z][a-z0-9-]{0,30}")
-_CONTEXT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_TIER = r"[a-z][a-z0-9-]{0,30}"
+_CONTEXT = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 
 
 class PlaceName(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,10 +36,10 @@ def parse(text: str) -> PlaceName | None:
         return None
     second, colon, path = rest.partition(":")
     if rest[:1] in ("/", "~"):
-        return _place(first, "", rest) if _CONTEXT.fullmatch(first) else None
-    if colon and _CONTEXT.fullmatch(first) and _TIER.fullmatch(second):
+        return _place(first, "", rest) if re.fullmatch(_CONTEXT, first) else None
+    if colon and re.fullmatch(_CONTEXT, first) and re.fullmatch(_TIER, second):
         return _place(first, second, path)
-    return _place("", first, rest) if _TIER.fullmatch(first) else None
+    return _place("", first, rest) if re.fullmatch(_TIER, first) else None
 
 
 def _place(context: str, tier: str, path: str) -> PlaceName:

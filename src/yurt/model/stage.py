@@ -9,7 +9,6 @@ import msgspec
 
 from yurt.model.run import Run, Stage, Status
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 NAME_RULE = "use letters, digits, '.', '_' and '-', starting with a letter or a digit"
 
 TIME = 60
@@ -17,6 +16,11 @@ TIME = 60
 
 KILL_WAIT = 30
 """Seconds between TERM and KILL at the end of a job: the default of Slurm."""
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of an input or an output: see NAME_RULE."""
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", text) is not None
 
 
 class StageRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -193,16 +193,17 @@ class _Walk:
     def add(self, names: Iterable[bytes]) -> list[bytes]:
         """Add these files; return those that are folders."""
         inner = []
+        files, folders, known = self.files, self._folders, self._known
         for name in names:
             folder = name.rpartition(b"/")[0]
-            if not (self._folders.get(folder) or self._real(folder)):
+            if not (folders.get(folder) or self._real(folder)):
                 continue
-            about = self._known.get(name) or self._stat(name)
+            about = known.get(name) or self._stat(name)
             if about is None:
                 continue
             kind = stat.S_IFMT(about.st_mode)
             if kind in (stat.S_IFREG, stat.S_IFLNK):
-                self.files[name] = about
+                files[name] = about
             elif kind == stat.S_IFDIR:
                 inner.append(name)
         return inner

@@ -7,7 +7,6 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from weakref import WeakSet
 
 from yurt.errors import RefusedError, UserError
 
@@ -19,7 +18,7 @@ PATIENCE = 3.0
 SEARCH_SECONDS = 5.0
 """The longest search for it."""
 
-_running: WeakSet[subprocess.Popen[bytes]] = WeakSet()
+_running: set[subprocess.Popen[bytes]] = set()
 
 
 class Running:
@@ -69,12 +68,18 @@ class Running:
     def _communicate(self, stdin: bytes = b"") -> tuple[bytes, bytes]:
         """Wait for git. UserError if it waits for a pipe in place of a file."""
         try:
+            return self._wait(stdin)
+        finally:
+            _running.discard(self._process)
+
+    def _wait(self, stdin: bytes) -> tuple[bytes, bytes]:
+        try:
             return self._process.communicate(stdin, timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             pipe = _ignore_pipe(self._folder)
         if pipe is None:
             return self._process.communicate()
-        for each in _running:
+        for each in list(_running):
             each.kill()
         self._process.communicate()
         raise UserError(

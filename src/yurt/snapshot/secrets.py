@@ -12,7 +12,13 @@ _NAMES = (
     rb"|[^/\0]*\.(?:pem|p12|pfx|ppk|keytab))"
 )
 _FOLDERS = rb"(?:\.docker/config\.json|\.(?:ssh|gnupg|aws|azure|kube|config/gcloud)/[^\0]*)"
-_BY_NAME = re.compile(rb"[\0/](?:" + _NAMES + rb"|" + _FOLDERS + rb")(?=\0)")
+_BY_NAME = rb"[\0/](?:" + _NAMES + rb"|" + _FOLDERS + rb")(?=\0)"
+_IN_NAMES = (
+    b"netrc\0 .pgpass\0 .my.cnf\0 .git-credentials\0 .pypirc\0 .env .vault-token\0 kubeconfig\0 _credentials.json\0"
+    b" .pem\0 .p12\0 .pfx\0 .ppk\0 .keytab\0"
+    b" .docker/ .ssh/ .gnupg/ .aws/ .azure/ .kube/ .config/gcloud/"
+).split(b" ")
+"""Parts of such names: every name that the pattern matches, and its end, contains one of them."""
 # Only changed files are searched for these: re compiles them on first use.
 _KEY = rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
 _OTHER_KEYS = (b"PuTTY-User-Key-File-", b"AGE-SECRET-KEY-1")
@@ -25,8 +31,10 @@ LARGEST = 64 << 10
 def by_name(names: Iterable[bytes]) -> set[bytes]:
     """Return the files whose names are those of credentials, environment files or keys."""
     joined = b"\0" + b"\0".join(names) + b"\0"
-    found = set()
-    for hit in _BY_NAME.finditer(joined):
+    found = set[bytes]()
+    if not any(part in joined for part in _IN_NAMES):  # takes a tenth of the time of the pattern
+        return found
+    for hit in re.finditer(_BY_NAME, joined):
         found.add(joined[joined.rindex(b"\0", 0, hit.start() + 1) + 1 : joined.index(b"\0", hit.end())])
     return found
 

@@ -164,10 +164,11 @@ def _locked(store: Path) -> Iterator[None]:
 
 def _check_size(files: collect.Files, largest_file: int, largest_tree: int) -> int:
     """Return the total size of the files. UserError, with the largest file, if it exceeds a limit."""
-    total = sum([about.st_size for about in files.values()])
-    if not files:
+    sizes = [about.st_size for about in files.values()]
+    total, largest = sum(sizes), max(sizes, default=0)
+    if largest <= largest_file and total <= largest_tree:
         return total
-    largest, name_of_largest = max((about.st_size, name) for name, about in files.items())
+    name_of_largest = max(name for name, about in files.items() if about.st_size == largest)
     shown = collect.shown(name_of_largest)
     if largest > largest_file:
         raise UserError(
@@ -176,11 +177,9 @@ def _check_size(files: collect.Files, largest_file: int, largest_tree: int) -> i
             hint=f"exclude it with `--exclude '{shown}'` or a line in .yurtignore, copy it to the cluster as data, "
             "or raise the limit with `--largest-file MB`",
         )
-    if total > largest_tree:
-        raise UserError(
-            f"the project is {megabytes(total)} MB; the limit is {megabytes(largest_tree)} MB; "
-            f"the largest file is '{shown}' ({megabytes(largest)} MB)",
-            code="snapshot-too-large",
-            hint="exclude data files with `--exclude GLOB` or .yurtignore",
-        )
-    return total
+    raise UserError(
+        f"the project is {megabytes(total)} MB; the limit is {megabytes(largest_tree)} MB; "
+        f"the largest file is '{shown}' ({megabytes(largest)} MB)",
+        code="snapshot-too-large",
+        hint="exclude data files with `--exclude GLOB` or .yurtignore",
+    )

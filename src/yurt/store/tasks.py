@@ -15,7 +15,6 @@ from yurt.model.digest import digest
 from yurt.model.poll import expiring
 from yurt.model.run import FINAL, Placement, Run, RunRef, State, Status
 from yurt.model.state import ATTEMPTS, BUILDING
-from yurt.model.tally import main_reason
 from yurt.store.one_set import OneSet
 from yurt.store.races import HIDDEN, RACES
 
@@ -253,6 +252,8 @@ class Tasks:
             " FROM tasks WHERE sweep = ? AND final"
         )
         rows = [(state, *msgspec.json.decode(each)) for state, each in self._db.execute(query, (sweep,))]
+        from yurt.model.tally import main_reason
+
         reason = main_reason((state, reason) for state, reason, _cause in rows)
         cause = main_reason((state, cause or reason) for state, reason, cause in rows)
         return reason, "" if cause == reason else cause

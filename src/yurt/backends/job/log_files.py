@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 
+from yurt import quoting
 from yurt.model import layout
 
-_PATTERN = re.compile(r"%(?P<width>\d*)(?P<letter>[A-Za-z%])")
+_PATTERN = r"%(?P<width>\d*)(?P<letter>[A-Za-z%])"
 
 _JOB = "${SLURM_JOB_ID:-$YURT_RUN_ID}"
 _TEXTS = {
@@ -35,7 +35,7 @@ def lines(logs: Mapping[str, str], name: str) -> list[str]:
 def expanded(pattern: str, name: str) -> str:
     """Return a shell word for a pattern such as logs/%x-%j.out; `name` is the name of the run. As sbatch expands it."""
     parts, at = [], 0
-    for found in _PATTERN.finditer(pattern):
+    for found in re.finditer(_PATTERN, pattern):
         parts.append(_quoted(pattern[at : found.start()]))
         at = found.end()
         letter, width = found["letter"], int(found["width"] or 0)
@@ -53,4 +53,4 @@ def expanded(pattern: str, name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    return shlex.quote(text) if text else ""
+    return quoting.quote(text) if text else ""

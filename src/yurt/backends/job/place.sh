@@ -21,7 +21,7 @@ shift 9
 env=${1#*:} env_mode=${1%%:*} hold=
 shift
 run=$project/$folder
-me=$nonce
+me=$nonce aside='' checking=''
 
 receive_shares() { # receive_shares SIZES: the folder's share and the job's; never both in files, never in arguments
   for_folder=$(head -c "$1") for_job=$(head -c "$2") # without the final newline
@@ -84,6 +84,15 @@ incomplete() {
 write_file() { # write_file SIZE NAME
   case $1 in =*) yurt_file "$2" ;; *) head -c "$1" ;; esac
 }
+wait_for_code() { # exits, and leaves nothing behind, if the site does not have the code
+  [ -z "$checking" ] || wait "$checking" || {
+    [ -z "$aside" ] || rm -rf "$aside"
+    echo need
+    known_code "$project"
+    exit 0
+  }
+  checking=
+}
 make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, complete or not at all
   aside=$project/incoming/$id.$nonce
   mkdir -p "${run%/*}" "$aside" || exit 1
@@ -105,6 +114,7 @@ make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, complete or n
   printf '%s\n' "$tree" > "$aside/@CODE@" || incomplete
   link=$project/incoming/.link # whether this disk has hard links; stays for a day or longer
   [ -e "$link" ] || ln "$aside/@CODE@" "$link" 2> /dev/null || [ -e "$link" ] || : > "$aside/@NO_LINKS@"
+  wait_for_code
   mv -T "$aside" "$run" 2> /dev/null || {
     fill_folder
     rm -rf "$aside"
@@ -162,17 +172,18 @@ if [ -n "$own_hold" ] && [ -z "$sync" ]; then hold=; fi # the user releases it; 
 if [ -n "$tree" ]; then
   if [ -n "$kind" ]; then
     receive_code "$project" "$kind" "$tree" "$base" "${sizes%% *}" || exit $?
-  elif ! have_code "$project" "$tree"; then
-    echo need
-    known_code "$project"
-    exit 0
+  else
+    have_code "$project" "$tree" & # reads all names of the code, while this shell writes the files of the run
+    checking=$!
   fi
 fi
 if [ -e "$run/@JOB@" ]; then
+  wait_for_code
   find_job
   # shellcheck disable=SC2086 # sizes and names, which are words
   mend_folder $sizes
 elif [ -n "$start" ] && case $start in 1:*) false ;; esac; then
+  wait_for_code
   echo "run folder not found: $run" >&2
   exit 1
 else

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
+
+from yurt import quoting
 
 
 def quote(text: str) -> str:
     """Quote a text for a script; all text in a script passes through here."""
-    return shlex.quote(text)
+    return quoting.quote(text)
 
 
 def own_arguments(paths: Sequence[str]) -> str:

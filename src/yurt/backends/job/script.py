@@ -6,14 +6,14 @@ One function quotes everything in job.sh; the user's values are in the file `dat
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable
 from functools import cache
 
 import msgspec
 
+from yurt import quoting
 from yurt.backends import scripts
-from yurt.backends.job import log_files, module, variables
+from yurt.backends.job import module, variables
 from yurt.backends.job.quoting import own_arguments, quote
 from yurt.model import layout, tasks
 from yurt.model import params as values
@@ -66,7 +66,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
 def head(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
     """Return the part of job.sh that differs between runs."""
     run, setup, policy = plan.run, plan.setup, plan.run.restart_policy
-    title = " ".join(shlex.quote(word) for word in run.command)
+    title = quoting.join(run.command)
     code = layout.snapshot(plan.project_folder, run.code.tree) if run.code.tree else ""
     lines = [
         "#!/bin/sh",
@@ -179,10 +179,10 @@ def _race(plan: Plan) -> list[str]:
     race, run = plan.race, plan.run
     if race is None:
         return []
-    carrier = ["carry() { # lets yurt on this machine carry a claim", f"  {shlex.join(race.carrier)}", "}"]
+    carrier = ["carry() { # lets yurt on this machine carry a claim", f"  {quoting.join(race.carrier)}", "}"]
     reach = [
         "reach() { # reach [OPTION]... COMMAND: asks the arbiter",
-        f'  {shlex.join(race.ssh)} "$@"',
+        f'  {quoting.join(race.ssh)} "$@"',
         "}",
     ]
     return [
@@ -251,7 +251,11 @@ def data(plan: Plan) -> bytes:
         lines.append(f'. "$YURT_RUN_DIR/{layout.SET}" # values of this task'.encode())
     if plan.array:
         lines += [line.encode() for line in _array(plan.array)]
-    lines += [line.encode() for line in log_files.lines(plan.logs, plan.run.name or layout.job_name(plan.run.id))]
+    if plan.logs:
+        from yurt.backends.job import log_files
+
+        name = plan.run.name or layout.job_name(plan.run.id)
+        lines += [line.encode() for line in log_files.lines(plan.logs, name)]
     return b"\n".join(lines) + b"\n"
 
 

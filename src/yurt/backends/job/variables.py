@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from urllib.parse import quote_from_bytes
 
 from yurt.model import layout
 from yurt.model.growth import MLRUNS
@@ -55,9 +54,20 @@ def _path(run: Run, name: str = "") -> tuple[bytes, ...]:
 
 def _mlflow(run: Run) -> bytes:
     """Return the line that lets MLflow write to the outputs of the run, unless the user has set another place."""
-    parts = [quote_from_bytes(each).encode() for each in _path(run, f"{layout.OUTPUTS}/{MLRUNS}")]
+    parts = [_in_url(each) for each in _path(run, f"{layout.OUTPUTS}/{MLRUNS}")]
     parts[0] = b"file://" + parts[0]
     return OWN_MLFLOW.encode() + _joined(parts) + b" MLFLOW_ALLOW_FILE_STORE=true"
+
+
+_SAFE_IN_URL = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~/"
+
+
+def _in_url(path: bytes) -> bytes:
+    if not path.strip(_SAFE_IN_URL):
+        return path
+    from urllib.parse import quote_from_bytes
+
+    return quote_from_bytes(path).encode()
 
 
 def _joined(parts: Iterable[bytes]) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -205,7 +204,7 @@ class ShellBackend(ABC):
         receiver = scripts.receiver() if plan.run.code.tree else scripts.text("unchanged.sh")
         mark = f"yurt-{os.urandom(8).hex()}" if room is not None else ""
         asked = "" if room is None else _ask_room(mark, room)
-        rest = f"job_rest() {{ printf %s {shlex.quote(script.below_the_head())}; }}\n"
+        rest = f"job_rest() {{ printf %s {quoting.quote(script.below_the_head())}; }}\n"
         text = script.gate() + receiver + self.launcher() + rest + script.placer()
         used = script.used(plan)
         held = plan if start == 1 else msgspec.structs.replace(plan, run=plan.run.unsynced())
@@ -332,7 +331,7 @@ def _fits_in_script(content: bytes) -> bool:
 
 def _file_printer(texts: Mapping[str, bytes]) -> str:
     """Return a function that prints one of these files."""
-    cases = (f"{name}) printf %s {shlex.quote(each.decode())} ;;\n" for name, each in texts.items())
+    cases = (f"{name}) printf %s {quoting.quote(each.decode())} ;;\n" for name, each in texts.items())
     return f"yurt_file() {{ case $1 in\n{''.join(cases)}esac; }}\n"
 
 

@@ -12,7 +12,7 @@ from yurt.backends.answers import Observed
 from yurt.backends.job import script
 from yurt.backends.shell import ownership
 from yurt.backends.shell.backend import ShellBackend, read_gates
-from yurt.backends.slurm import options, queries
+from yurt.backends.slurm import options
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from yurt.model.live import Live, LiveNode
     from yurt.model.waiting import EndedJob, WaitingJob
     from yurt.model.where import Forecast, Question
+
+NO_QUEUE = 7
+"""Exit code of a script that could not read the queue."""
 
 UPDATE = 'timeout 60 scontrol update "jobid=$1" "$2"'
 """Changes a job."""
@@ -96,6 +99,8 @@ class SlurmBackend(ShellBackend):
         return options.next_start(plan)
 
     def observe(self, runs: Sequence[RunRef], since: bytes = b"", running: str = "") -> Observed:
+        from yurt.backends.slurm import queries
+
         rows = queries.poll_input(runs)
         days = str(poll.days_since(runs))
         accounting = "yes" if self._accounting() else "no"
@@ -248,7 +253,7 @@ class SlurmBackend(ShellBackend):
 
     def _unfinished(self, answer: Answer) -> UnreachableError | None:
         """Return the error for a script that did not finish; None if it finished, so that its exit code is valid."""
-        if answer.code == queries.NO_QUEUE:
+        if answer.code == NO_QUEUE:
             from yurt.backends.slurm import refusals
 
             return refusals.not_responding(self.host.name, answer.errors)

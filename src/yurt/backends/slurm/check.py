@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 
 from yurt.model.facts import Facts, NodeKind, Partition
+from yurt.model.resources import leading_number
 from yurt.model.run import Resources
 
 FULL_MB = 2
@@ -70,10 +70,10 @@ def _in_partition(resources: Resources, partition: Partition, facts: Facts) -> l
     fits: Sequence[NodeKind] = partition.nodes
     if not fits:
         return found
-    least = re.match(r"\d+", resources.nodes or "")
+    least = leading_number(resources.nodes or "")
     there = min(sum(kind.count for kind in fits), partition.max_nodes or sys.maxsize)
-    if least and int(least[0]) > there:
-        found.append(f"{least[0]} nodes exceed the maximum of {where}, {there}")
+    if least and least > there:
+        found.append(f"{least} nodes exceed the maximum of {where}, {there}")
     if resources.gpus:
         fits = [kind for kind in fits if kind.gpus and resources.gpu_type in (None, kind.gpu_type)]
         if not fits:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from yurt import quoting
 from yurt.model import layout
+from yurt.model.resources import leading_number
 from yurt.model.run import Plan, Resources
 from yurt.model.settings import TABLE
 
@@ -86,6 +87,8 @@ class _Given(msgspec.Struct, frozen=True):
 
 
 def _options_of(text: str) -> list[_Given]:
+    import shlex
+
     try:
         words = shlex.split(text, comments=True)
     except ValueError:
@@ -112,7 +115,7 @@ def without(script: Script, names: Collection[str]) -> Script:
         if all(each.name not in names for each in given):
             lines.append(line)
         elif kept:
-            lines.append(" ".join(["#SBATCH", *(shlex.quote(word) for word in kept)]))
+            lines.append(" ".join(["#SBATCH", *(quoting.quote(word) for word in kept)]))
     options = {name: value for name, value in script.options.items() if name not in names}
     return msgspec.structs.replace(script, lines=lines, options=options)
 
@@ -182,19 +185,16 @@ def waits_for_sync(more: Mapping[str, str | None]) -> bool:
 def several_tasks(resources: Resources, more: Mapping[str, str | None]) -> bool:
     """Return whether the command needs srun: more than one task or node."""
     asked = {"nodes": resources.nodes} | {long_name(name): value for name, value in more.items()}
-    counts = [resources.ntasks or 1]
-    for name in ("nodes", "ntasks", "ntasks-per-node"):
-        first = re.match(r"\d+", asked.get(name) or "")
-        counts.append(int(first[0]) if first else 1)
-    return max(counts) > 1
+    counts = [leading_number(asked.get(name) or "") or 1 for name in ("nodes", "ntasks", "ntasks-per-node")]
+    return max(resources.ntasks or 1, *counts) > 1
 
 
 def next_start(plan: Plan) -> str:
     """Return the command with which job.sh submits a later start: like the first one, but never held."""
     own = {name: each for name, each in plan.native_options.items() if name != "hold"}
     later = msgspec.structs.replace(plan, native_options=own, run=plan.run.unsynced())
-    return " ".join(["sbatch", "--parsable", *(shlex.quote(each) for each in arguments(later))])
+    return " ".join(["sbatch", "--parsable", *(quoting.quote(each) for each in arguments(later))])
 
 
 def as_typed(options: Sequence[str]) -> str:
-    return " ".join(["sbatch", *(shlex.quote(each) for each in options), layout.JOB, "NONCE"])
+    return " ".join(["sbatch", *(quoting.quote(each) for each in options), layout.JOB, "NONCE"])

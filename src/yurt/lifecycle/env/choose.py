@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
 NONE, AUTO = "none", "auto"
 
-PROGRAMS = re.compile(r"python[0-9.]*|torchrun|accelerate|deepspeed|pytest")
-"""Commands that run Python code of the project."""
+PROGRAMS = ("torchrun", "accelerate", "deepspeed", "pytest")
+"""Commands that run Python code of the project, besides python, python3 and python3.11."""
 
 
 def is_python(argv: Sequence[str]) -> bool:
     """Whether a command runs Python code with the first Python that is found."""
-    return bool(argv) and (PROGRAMS.fullmatch(argv[0]) is not None or argv[0].endswith(".py"))
+    if not argv:
+        return False
+    is_interpreter = argv[0].startswith("python") and not argv[0][len("python") :].strip("0123456789.")
+    return is_interpreter or argv[0] in PROGRAMS or argv[0].endswith(".py")
 
 
 def chosen(

@@ -20,7 +20,7 @@ from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Plan, Status
 from yurt.sites import connect
-from yurt.store import Entry, Store, calls
+from yurt.store import Entry, Store
 from yurt.store.connection import INDEX_CODES
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ def enqueue(
     if plan.run.id in moved.refused:
         store.remove(plan.run.id)
         if plan.calls:
+            from yurt.store import calls
+
             calls.collect(store)
         raise moved.refused[plan.run.id]
     claims.collect()
@@ -115,6 +117,8 @@ def _save_and_send(
     else:
         store.add(plan.run, Status(state="submitting", attempts=1, unsure_since=time.time()), plan)
     if plan.calls:
+        from yurt.store import calls
+
         calls.release(plan.run.id)
     on_kept(plan.run.id)
     if silent is not None:

@@ -22,7 +22,6 @@ from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
 from yurt.lifecycle.advance import Advanced
 from yurt.lifecycle.outbox import claims, dependencies
 from yurt.lifecycle.outbox import refused as refused_runs
-from yurt.lifecycle.outbox.cancellations import tell_cancel
 from yurt.lifecycle.outbox.claims import Claim
 from yurt.lifecycle.outbox.submit import NO_CONNECTION, partly_submitted, submit
 from yurt.lifecycle.outbox.upload import Postponed, Uploader
@@ -55,8 +54,11 @@ def send_waiting(
     sending = _Sending(store, context, backend, watch, fresh=fresh, claim=claim)
     with _reset_untried(store, fresh, sending.refused):
         try:
-            with suppress(RefusedError):  # repeated the next time; must not block other runs
-                tell_cancel(store, store.cancels(context), backend.runs)
+            if cancels := store.cancels(context):
+                from yurt.lifecycle.outbox.cancellations import tell_cancel
+
+                with suppress(RefusedError):  # repeated the next time; must not block other runs
+                    tell_cancel(store, cancels, backend.runs)
             sending.submit_all(store.outbox(context))
         except UnreachableError as error:
             return sending.result(error)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from yurt.errors import RefusedError
-from yurt.lifecycle.outbox.cancellations import note_sweep_cancelled
 from yurt.lifecycle.outbox.submit import partly_submitted
 from yurt.model import ids
 from yurt.model import tasks as numbering
@@ -76,6 +75,8 @@ def _after_closing(store: Store, plan: Plan, winner: str, why: str, *, start: in
     run = plan.run
     begun = set(numbering.numbers(winner.partition(" ")[2])) if run.tasks else set()
     if begun:
+        from yurt.lifecycle.outbox.cancellations import note_sweep_cancelled
+
         note_sweep_cancelled(store, run, begun)
     elif not run.tasks and start == 1 and winner != CANCELLED:
         set_fields(store, run.id, state="unknown", reason=TERMINATING)

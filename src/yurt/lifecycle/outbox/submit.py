@@ -14,7 +14,6 @@ from yurt.config import contexts, facts
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.outbox import room
-from yurt.lifecycle.outbox.cancellations import note_sweep_cancelled
 from yurt.lifecycle.outbox.deliver import place
 from yurt.lifecycle.outbox.upload import Postponed, Stopped, Uploader
 from yurt.model import ids, sent
@@ -138,6 +137,8 @@ def _submit_tasks(
     if plan.run.code.tree and plan.run.code.tree != tree:
         store.note_code(context, project, plan.run.code.tree)
     if placed.winner == CANCELLED:
+        from yurt.lifecycle.outbox.cancellations import note_sweep_cancelled
+
         entry = store.get(run)
         note_sweep_cancelled(
             store, plan.run, set(numbering.numbers(entry.status.submitted_tasks)) if entry is not None else set()

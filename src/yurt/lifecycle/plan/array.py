@@ -13,15 +13,13 @@ from yurt.model import tasks
 from yurt.model.grid import LIMIT
 from yurt.model.params import ARRAY_INDEX
 
-_ARRAY = re.compile(r"\d+(?:-\d+(?::0*[1-9]\d*)?)?(?:,\d+(?:-\d+(?::0*[1-9]\d*)?)?)*(?:%0*[1-9]\d*)?", re.ASCII)
+_ARRAY = r"(?a)\d+(?:-\d+(?::0*[1-9]\d*)?)?(?:,\d+(?:-\d+(?::0*[1-9]\d*)?)?)*(?:%0*[1-9]\d*)?"
 _LARGEST = 4_000_001
 """Slurm's limit: indices are smaller."""
 
 
-def applied(request: Request, script: Script | None) -> Request:
+def applied(request: Request, script: Script) -> Request:
     """Return the request with the name and the array of the script. UserError if its array is invalid."""
-    if script is None:
-        return request
     name = request.name or script.options.get("job-name") or ""
     request = msgspec.structs.replace(request, name=name)
     if "array" not in script.options:
@@ -35,7 +33,7 @@ def applied(request: Request, script: Script | None) -> Request:
         )
     ranges, _, most = text.partition("%")
     bounds = [int(number) for number in re.findall(r"\d+", ranges)]
-    if not _ARRAY.fullmatch(text) or max(bounds) >= _LARGEST or not (count := tasks.count(ranges)):
+    if not re.fullmatch(_ARRAY, text) or max(bounds) >= _LARGEST or not (count := tasks.count(ranges)):
         raise UserError(
             f"{at}: --array must be a list of indices such as 0-9, 1,3,7 or 0-99%10, not '{text}'",
             code="usage",

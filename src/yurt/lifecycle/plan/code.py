@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import glob
 import os
-import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from yurt import quoting
 from yurt.backends.kinds import kind_of
 from yurt.config import paths
 from yurt.errors import UserError, YurtError
@@ -103,7 +102,7 @@ def _about_absent(path: str, folder: Path, context: Context) -> str:
     with suppress(OSError):
         if not kind_of(context.type).here and (whole or os.stat(folder / path).st_size >= DATA):
             place = f"{context.name}:{_data_tier(context)}:{os.path.basename(path)}"
-            put = f"yurt data put {shlex.quote(name)} {shlex.quote(place)}"
+            put = f"yurt data put {quoting.quote(name)} {quoting.quote(place)}"
             return f"{text}copy data to the site once with `{put}` and name that path, or upload it with {include}"
     return f"{text}upload what .gitignore ignores with {include}"
 
@@ -168,6 +167,8 @@ def _extra_paths(given: Sequence[str], project: Project) -> tuple[list[str], lis
     for text in given:
         path = os.path.realpath(os.path.join(folder, os.path.expandvars(os.path.expanduser(text))))
         if path.startswith(folder + "/"):
+            import glob
+
             name = glob.escape(os.path.relpath(path, folder))
             inside.append(f"{name}/**" if os.path.isdir(path) else name)
         else:

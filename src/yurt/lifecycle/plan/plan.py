@@ -22,7 +22,7 @@ from yurt.config import precedence
 from yurt.config.precedence import Setting
 from yurt.errors import UnreachableError, UserError
 from yurt.lifecycle.env import choose
-from yurt.lifecycle.plan import arguments, array, checks, command, holders, scheduling, settle, staging
+from yurt.lifecycle.plan import arguments, checks, command, holders, scheduling, settle, staging
 from yurt.lifecycle.plan.arguments import Given
 from yurt.lifecycle.plan.code import snapshot_of, writable_folders
 from yurt.lifecycle.plan.request import Planned, Request, Unsettled
@@ -68,7 +68,10 @@ def plan(
     words = request.words or holding
     what = command.read(words, project)
     about_script = command.check_inside(words, project, here=kind.here) if request.snapshot else []
-    request = array.applied(request, what.sbatch)
+    if what.sbatch is not None:
+        from yurt.lifecycle.plan import array
+
+        request = array.applied(request, what.sbatch)
     _check_parallel(request)
     needs = scheduling.needs_of(wanted, request, settings, what.sbatch)
     secrets = _secrets(wanted, request, needs, kind)

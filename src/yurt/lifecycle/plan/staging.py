@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from yurt.backends.kinds import kind_of
 from yurt.config import project
 from yurt.errors import UserError
-from yurt.model import place as names
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.run import Stage, StageInput, StageOutput
-from yurt.model.stage import KILL_WAIT, NAME, NAME_RULE, TIME, StageRequest, merged
+from yurt.model.stage import KILL_WAIT, NAME_RULE, TIME, StageRequest, is_name, merged
 
 
 def from_options(inputs: Sequence[str], outputs: Sequence[str]) -> StageRequest:
@@ -21,7 +20,7 @@ def from_options(inputs: Sequence[str], outputs: Sequence[str]) -> StageRequest:
     for option, texts, found in (("--stage", inputs, found_in), ("--stage-out", outputs, found_out)):
         for text in texts:
             name, _equals, place = text.partition("=")
-            if not NAME.fullmatch(name):
+            if not is_name(name):
                 raise UserError(
                     f"{option}: '{name}' is not a valid name: {NAME_RULE}", code="usage", hint=_hint(option)
                 )
@@ -97,6 +96,7 @@ def _target(context: Context, facts: Facts | None, name: str, text: str) -> str:
 
 
 def _path(context: Context, facts: Facts | None, name: str, text: str) -> str:
+    from yurt.model import place as names
     from yurt.sites import folders
     from yurt.storage.places import path_of
 

@@ -46,7 +46,8 @@ def choose_best(store: Store, request: Request, watch: Watch = unwatched) -> tup
     """
     project = Project(request.project)
     what = command.read(request.words or holders.words(request), project)
-    request = array.applied(request, what.sbatch)
+    if what.sbatch is not None:
+        request = array.applied(request, what.sbatch)
     stage = staging.requested(request.stage)
     problems: dict[str, YurtError] = {}
     needs: dict[str, tuple[Wanted, Sequence[str]]] = {}
