@@ -143,8 +143,7 @@ def controller(site: Site, label: str, draw: Draw) -> None:
         site.client.call("ps")
     finally:
         site.start_ctld()
-        # After a crash the controller may list finished jobs until it queries the nodes; reconfigure does that.
-        site.on_ctl("scontrol", "reconfigure")
+        site.register_nodes()  # after a crash the controller lists finished jobs until the nodes register
 
 
 def full(site: Site, label: str, draw: Draw) -> None:
@@ -282,7 +281,7 @@ def on_one(site: Site, episodes: Sequence[Episode], patience: float) -> Outcome:
         while any(not entry.status.final for entry in each.entries()) and time.monotonic() < deadline:
             site.resume_nodes()
             if site.crashes:
-                site.on_ctl("scontrol", "reconfigure")
+                site.register_nodes()
             each.once()
             time.sleep(1)
     lines = (site.shared / site.ledger).read_text().splitlines()  # lines of Site.measure have more fields
