@@ -28,7 +28,10 @@ from yurt.store import Store
 
 Draw = dict[str, Any]
 
-WORK = 'until echo "$YURT_RUN_ID $YURT_RESTARTS" >> "$0"; do sleep 0.2; done; sleep "$1"'
+WORK = """\
+until echo "$YURT_RUN_ID $YURT_RESTARTS ${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" >> "$0"; do sleep 0.2; done
+sleep "$1"
+"""
 
 
 class Episode(msgspec.Struct, frozen=True):
@@ -51,6 +54,9 @@ class Task(msgspec.Struct, frozen=True):
     """YURT_RESTARTS of each start."""
     cancelled: bool
     native: str = ""
+    job: str = ""
+    jobs: list[str] = []
+    """The job of each start: with two clients it may be another one than the index has."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -237,11 +243,11 @@ def ended_by_site(task: Task) -> bool:
     """Return whether the site ended the job before its code started.
 
     On a full disk the site's own prolog fails. After a crash Slurm reuses job ids, and cancels the new job as root
-    because of a message about the old one.
+    because of a message about the old one. The job of another client may run the task then.
     """
-    if task.restarts:
-        return False
-    return (task.fault == "full" and task.state in ("failed", "cancelled")) or task.native == "CANCELLED by 0"
+    if task.native == "CANCELLED by 0":
+        return task.job not in task.jobs
+    return task.fault == "full" and task.state in ("failed", "cancelled") and not task.restarts
 
 
 def campaign(lab: Lab, work: Path, runtime: Path, episodes: Sequence[Episode], patience: float) -> Outcome:
@@ -285,9 +291,9 @@ def on_one(site: Site, episodes: Sequence[Episode], patience: float) -> Outcome:
             each.once()
             time.sleep(1)
     lines = (site.shared / site.ledger).read_text().splitlines()  # lines of Site.measure have more fields
-    starts: dict[str, list[str]] = {}
-    for run, restarts in (line.split() for line in lines if line.count(" ") == 1):
-        starts.setdefault(run, []).append(restarts)
+    starts: dict[str, list[tuple[str, str]]] = {}
+    for run, restarts, job in (line.split() for line in lines if line.count(" ") == 2):
+        starts.setdefault(run, []).append((restarts, job))
     tasks = tasks_of(site, starts)
     wrong += [f"{site.name} {text}" for task in tasks for text in judge(task)]
     strays = set(starts) - {task.id for task in tasks}
@@ -296,8 +302,8 @@ def on_one(site: Site, episodes: Sequence[Episode], patience: float) -> Outcome:
     return Outcome(tasks, wrong, site.missed)
 
 
-def tasks_of(site: Site, starts: dict[str, list[str]]) -> list[Task]:
-    """Return the tasks of all indexes of a site, one entry per index."""
+def tasks_of(site: Site, starts: dict[str, list[tuple[str, str]]]) -> list[Task]:
+    """Return the tasks of all indexes of a site, one entry per index. `starts`: YURT_RESTARTS and the job, by task."""
     found = []
     for each in site.clients:
         with Store(str(each.data / "yurt.db")) as index:
@@ -307,8 +313,19 @@ def tasks_of(site: Site, starts: dict[str, list[str]]) -> list[Task]:
                     assert task is not None
                     fault, status = entry.run.name.partition("-")[0], task.status
                     own = starts.get(task.run.id, [])
-                    cancelled = task.run.id in site.cancelled
-                    found.append(Task(task.run.id, fault, status.state, status.reason, own, cancelled, status.native))
+                    found.append(
+                        Task(
+                            id=task.run.id,
+                            fault=fault,
+                            state=status.state,
+                            reason=status.reason,
+                            restarts=[restarts for restarts, _job in own],
+                            cancelled=task.run.id in site.cancelled,
+                            native=status.native,
+                            job=status.job,
+                            jobs=[job for _restarts, job in own],
+                        )
+                    )
     return found
 
 

@@ -67,3 +67,13 @@ def test_the_same_seed_gives_the_same_sweeps() -> None:
 )
 def test_the_judge(state: str, reason: str, starts: list[str], cancelled: bool, wrong: int) -> None:
     assert len(judge(Task("s1-x.0", "client", state, reason, starts, cancelled))) == wrong
+
+
+@pytest.mark.parametrize(
+    ("job", "jobs", "wrong"), [("18_0", [], 0), ("18_0", ["26_0"], 0), ("18_0", ["18_0"], 1), ("18_0", ["26_0"] * 2, 1)]
+)
+def test_the_judge_of_a_task_that_slurm_cancels(job: str, jobs: list[str], wrong: int) -> None:
+    """The job of a second client may run it."""
+    restarts = ["0" for _each in jobs]
+    task = Task("s1-x.0", "twins", "cancelled", "cancelled outside yurt", restarts, False, "CANCELLED by 0", job, jobs)
+    assert len(judge(task)) == wrong
