@@ -57,6 +57,8 @@ class Task(msgspec.Struct, frozen=True):
     job: str = ""
     jobs: list[str] = []
     """The job of each start: with two clients it may be another one than the index has."""
+    reused: bool = False
+    """Whether Slurm gave the id of its job to another run too."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -243,9 +245,10 @@ def ended_by_site(task: Task) -> bool:
     """Return whether the site ended the job before its code started.
 
     On a full disk the site's own prolog fails. After a crash Slurm reuses job ids, and cancels the new job as root
-    because of a message about the old one. The job of another client may run the task then.
+    because of a message about the old one; without accounting it does not say who. The job of another client may run
+    the task then.
     """
-    if task.native == "CANCELLED by 0":
+    if task.native == "CANCELLED by 0" or (task.native == "CANCELLED" and task.reused):
         return task.job not in task.jobs
     return task.fault == "full" and task.state in ("failed", "cancelled") and not task.restarts
 
@@ -307,7 +310,9 @@ def tasks_of(site: Site, starts: dict[str, list[tuple[str, str]]]) -> list[Task]
     found = []
     for each in site.clients:
         with Store(str(each.data / "yurt.db")) as index:
-            for entry in list(index.newest()):
+            entries = list(index.newest())
+            numbers = Counter(entry.status.job for entry in entries)
+            for entry in entries:
                 for number in range(entry.run.tasks):
                     task = index.get(f"{entry.run.id}.{number}")
                     assert task is not None
@@ -324,6 +329,7 @@ def tasks_of(site: Site, starts: dict[str, list[tuple[str, str]]]) -> list[Task]
                             native=status.native,
                             job=status.job,
                             jobs=[job for _restarts, job in own],
+                            reused=numbers[status.job.partition("_")[0]] > 1,
                         )
                     )
     return found
