@@ -110,7 +110,7 @@ class Campaign:
         strays = {start.run for start in site.starts()} - known
         wrong += [f"{site.name} {run}: its code ran, but it is in no index" for run in sorted(strays)]
         wrong += dict.fromkeys(text for client in site.clients for text in client.wrong)
-        wrong += [f"{site.name}: left in the queue: {row}" for row in self._drained(site)]
+        wrong += [f"{site.name}: left in the queue: {row}" for row in site.drained()]
         return Outcome([case for case in cases if case.label != "none"], [*broken, *wrong], site.missed)
 
     def _wait(self, site: Site, patience: float) -> None:
@@ -123,15 +123,6 @@ class Campaign:
             for client in open_ones:
                 client.once()
             time.sleep(1)
-
-    def _drained(self, site: Site) -> list[str]:
-        """Wait until the queue is empty; return the jobs that are left. Duplicate jobs exit at the gate."""
-        for _try in range(6):
-            # After a crash the controller may list finished jobs until their nodes register.
-            if site.until(lambda: not site.queue(), 12, pause=0.5):
-                break
-            site.register_nodes()
-        return site.queue()
 
 
 def judged(site: Site) -> list[Case]:

@@ -330,9 +330,7 @@ class Chains:
             found += violations(each.chain, lines, status, cancelled=each.cancelled)
             if not each.injected:
                 site.missed.append(each.chain.label)
-        # Finished jobs may stay in the queue for a moment, but no duplicates may be left.
-        site.until(lambda: not site.queue(), 60, pause=1)
-        return found + [f"{site.name}: left in the queue: {row}" for row in site.queue()]
+        return found + [f"{site.name}: left in the queue: {row}" for row in site.drained()]
 
     def begin(self, chain: Chain) -> None:
         arguments = ["--requeue", "--time", "1", "--signal-before", "45s", *FAULTS[chain.fault].flags, "count.py"]

@@ -236,7 +236,7 @@ def controller(places: Places, draw: Draw) -> None:
         site.cluster.service("ctl", "ctld", "kill" if draw["kill"] else "stop")
         time.sleep(draw["length"] / 2)
         site.start_ctld()
-        site.on_ctl("scontrol", "reconfigure")  # after a crash it lists finished jobs until it queries the nodes
+        site.register_nodes()  # after a crash it lists finished jobs until the nodes register
 
 
 def full(places: Places, draw: Draw) -> None:

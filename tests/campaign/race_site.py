@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tests.campaign.client import Client
@@ -153,11 +154,11 @@ class Places:
         """Return what the races left on the clusters."""
         found = []
         for name, site in self.sites.items():
-            site.until(lambda site=site: not _jobs(site), 20, pause=0.5)  # type: ignore[misc]
+            jobs = site.left_of(partial(_jobs, site))
             keys = (site.steps.root / HOME / ".ssh" / "authorized_keys").read_text().splitlines()
             folders = sorted(each.name for each in (site.shared / "yurt" / "races").glob("*"))
             keys = [key for key in keys if " yurt-race-" in key]
-            found += leftovers(name, jobs=_jobs(site), keys=keys, folders=folders)
+            found += leftovers(name, jobs=jobs, keys=keys, folders=folders)
         return found
 
 

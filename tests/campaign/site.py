@@ -247,6 +247,21 @@ class Site:
         own = {f"yurt-{entry.run.id}" for client in self.clients for entry in client.entries()}
         return [row for row in rows if row.split()[0] in own]
 
+    def drained(self) -> list[str]:
+        """Wait until the queue is empty; return the jobs that are left. Duplicate jobs exit at the gate."""
+        return self.left_of(self.queue)
+
+    def left_of(self, jobs: Callable[[], list[str]]) -> list[str]:
+        """Wait until there are no jobs; return those that are left.
+
+        After a crash the controller lists finished jobs until their nodes register.
+        """
+        for _try in range(6):
+            if self.until(lambda: not jobs(), 12, pause=0.5):
+                break
+            self.register_nodes()
+        return jobs()
+
     def until(self, condition: Callable[[], object], seconds: float, pause: float = 0.1) -> bool:
         """Wait until a condition is true; return False after `seconds`."""
         deadline = time.monotonic() + seconds

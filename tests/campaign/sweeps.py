@@ -28,7 +28,10 @@ from yurt.store import Store
 
 Draw = dict[str, Any]
 
-WORK = 'until echo "$YURT_RUN_ID $YURT_RESTARTS" >> "$0"; do sleep 0.2; done; sleep "$1"'
+WORK = """\
+until echo "$YURT_RUN_ID $YURT_RESTARTS ${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" >> "$0"; do sleep 0.2; done
+sleep "$1"
+"""
 
 
 class Episode(msgspec.Struct, frozen=True):
@@ -51,6 +54,11 @@ class Task(msgspec.Struct, frozen=True):
     """YURT_RESTARTS of each start."""
     cancelled: bool
     native: str = ""
+    job: str = ""
+    jobs: list[str] = []
+    """The job of each start: with two clients it may be another one than the index has."""
+    reused: bool = False
+    """Whether Slurm gave the id of its job to another run too."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -143,8 +151,7 @@ def controller(site: Site, label: str, draw: Draw) -> None:
         site.client.call("ps")
     finally:
         site.start_ctld()
-        # After a crash the controller may list finished jobs until it queries the nodes; reconfigure does that.
-        site.on_ctl("scontrol", "reconfigure")
+        site.register_nodes()  # after a crash the controller lists finished jobs until the nodes register
 
 
 def full(site: Site, label: str, draw: Draw) -> None:
@@ -238,11 +245,12 @@ def ended_by_site(task: Task) -> bool:
     """Return whether the site ended the job before its code started.
 
     On a full disk the site's own prolog fails. After a crash Slurm reuses job ids, and cancels the new job as root
-    because of a message about the old one.
+    because of a message about the old one; without accounting it does not say who. The job of another client may run
+    the task then.
     """
-    if task.restarts:
-        return False
-    return (task.fault == "full" and task.state in ("failed", "cancelled")) or task.native == "CANCELLED by 0"
+    if task.native == "CANCELLED by 0" or (task.native == "CANCELLED" and task.reused):
+        return task.job not in task.jobs
+    return task.fault == "full" and task.state in ("failed", "cancelled") and not task.restarts
 
 
 def campaign(lab: Lab, work: Path, runtime: Path, episodes: Sequence[Episode], patience: float) -> Outcome:
@@ -282,13 +290,13 @@ def on_one(site: Site, episodes: Sequence[Episode], patience: float) -> Outcome:
         while any(not entry.status.final for entry in each.entries()) and time.monotonic() < deadline:
             site.resume_nodes()
             if site.crashes:
-                site.on_ctl("scontrol", "reconfigure")
+                site.register_nodes()
             each.once()
             time.sleep(1)
     lines = (site.shared / site.ledger).read_text().splitlines()  # lines of Site.measure have more fields
-    starts: dict[str, list[str]] = {}
-    for run, restarts in (line.split() for line in lines if line.count(" ") == 1):
-        starts.setdefault(run, []).append(restarts)
+    starts: dict[str, list[tuple[str, str]]] = {}
+    for run, restarts, job in (line.split() for line in lines if line.count(" ") == 2):
+        starts.setdefault(run, []).append((restarts, job))
     tasks = tasks_of(site, starts)
     wrong += [f"{site.name} {text}" for task in tasks for text in judge(task)]
     strays = set(starts) - {task.id for task in tasks}
@@ -297,19 +305,33 @@ def on_one(site: Site, episodes: Sequence[Episode], patience: float) -> Outcome:
     return Outcome(tasks, wrong, site.missed)
 
 
-def tasks_of(site: Site, starts: dict[str, list[str]]) -> list[Task]:
-    """Return the tasks of all indexes of a site, one entry per index."""
+def tasks_of(site: Site, starts: dict[str, list[tuple[str, str]]]) -> list[Task]:
+    """Return the tasks of all indexes of a site, one entry per index. `starts`: YURT_RESTARTS and the job, by task."""
     found = []
     for each in site.clients:
         with Store(str(each.data / "yurt.db")) as index:
-            for entry in list(index.newest()):
+            entries = list(index.newest())
+            numbers = Counter(entry.status.job for entry in entries)
+            for entry in entries:
                 for number in range(entry.run.tasks):
                     task = index.get(f"{entry.run.id}.{number}")
                     assert task is not None
                     fault, status = entry.run.name.partition("-")[0], task.status
                     own = starts.get(task.run.id, [])
-                    cancelled = task.run.id in site.cancelled
-                    found.append(Task(task.run.id, fault, status.state, status.reason, own, cancelled, status.native))
+                    found.append(
+                        Task(
+                            id=task.run.id,
+                            fault=fault,
+                            state=status.state,
+                            reason=status.reason,
+                            restarts=[restarts for restarts, _job in own],
+                            cancelled=task.run.id in site.cancelled,
+                            native=status.native,
+                            job=status.job,
+                            jobs=[job for _restarts, job in own],
+                            reused=numbers[status.job.partition("_")[0]] > 1,
+                        )
+                    )
     return found
 
 

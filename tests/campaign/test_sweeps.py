@@ -67,3 +67,32 @@ def test_the_same_seed_gives_the_same_sweeps() -> None:
 )
 def test_the_judge(state: str, reason: str, starts: list[str], cancelled: bool, wrong: int) -> None:
     assert len(judge(Task("s1-x.0", "client", state, reason, starts, cancelled))) == wrong
+
+
+@pytest.mark.parametrize(
+    ("native", "reused", "jobs", "wrong"),
+    [
+        ("CANCELLED by 0", False, [], 0),
+        ("CANCELLED by 0", False, ["26_0"], 0),
+        ("CANCELLED by 0", False, ["18_0"], 1),
+        ("CANCELLED by 0", False, ["26_0", "26_0"], 1),
+        ("CANCELLED", True, [], 0),
+        ("CANCELLED", True, ["18_0"], 1),
+        ("CANCELLED", False, [], 1),
+    ],
+)
+def test_the_judge_of_a_task_that_slurm_cancels(native: str, reused: bool, jobs: list[str], wrong: int) -> None:
+    """Slurm reuses job ids after a crash. The job of a second client may run the task."""
+    task = Task(
+        id="s1-x.0",
+        fault="twins",
+        state="cancelled",
+        reason="cancelled outside yurt",
+        restarts=["0" for _each in jobs],
+        cancelled=False,
+        native=native,
+        job="18_0",
+        jobs=jobs,
+        reused=reused,
+    )
+    assert len(judge(task)) == wrong
