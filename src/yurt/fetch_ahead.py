@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
+from yurt import stop_on_signal
 from yurt.queue_prefetch import data_file
 
 PROJECT_MARKS = ("yurt.yaml", "pyproject.toml", ".git")
@@ -94,6 +95,7 @@ def begin(arguments: Sequence[str]) -> None:
         ):
             _words.update(words)
             _started.append(Started(argv, variables))
+            stop_on_signal.add(drop)
             import atexit
 
             atexit.register(drop)
@@ -187,6 +189,11 @@ def done() -> None:
     early = _started.pop()
     os.waitpid(early.pid, 0)
     early.close()
+
+
+def is_started() -> bool:
+    """Whether an rsync was started early."""
+    return bool(_started)
 
 
 def contents_mark() -> str:

@@ -335,6 +335,10 @@ def test_a_cancellation_that_is_not_sent_yet_is_shown(offline: User) -> None:
     assert offline.quick("ps", "--json").json["data"][0]["reason"] == CANCEL_NOT_SENT
     assert "the next yurt command that reaches big cancels it" in offline.quick("show", run).out
     assert CANCEL_NOT_SENT in offline.quick("ps", "--wide").out
+    with Store(str(offline.home / "data" / "yurt.db")) as index:
+        index.change([run], lambda _run, status: msgspec.structs.replace(status, state="running"))
+    for verb in ("show", "why"):
+        assert CANCEL_NOT_SENT in offline.quick(verb, run).out
 
 
 def test_a_pipe_in_the_project_is_a_warning(user: User) -> None:

@@ -151,7 +151,9 @@ def test_an_ignored_script(user: User) -> None:
     ]
 
 
-@pytest.mark.parametrize("words", [("run", "true"), ("logs", "-"), ("show", "-"), ("wait", "-")])
+@pytest.mark.parametrize(
+    "words", [("run", "true"), ("logs", "-"), ("show", "-"), ("wait", "-"), ("fetch", "1nfj000-00000")]
+)
 def test_the_current_folder_was_removed(user: User, words: tuple[str, ...]) -> None:
     gone = user.home / "gone"
     script = f'mkdir "{gone}" && cd "{gone}" && rmdir "{gone}" && exec "$@"'

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -90,6 +92,24 @@ def test_another_fetch_stops_it_with_its_children(fetch: Fetch) -> None:
         eventually(partial(has_ended, child))
         begun.unlink()
         (fetch.folder / "stopped").unlink()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_signal_that_ends_yurt_stops_it(fetch: Fetch, number: signal.Signals, taken: bool) -> None:
+    script = f"sleep 600 & echo $! > {fetch.folder}/begun; wait"
+    fetch.save(script)
+    then = f"from yurt.hosts import rsync_process, spawn; e = fetch_ahead.take({fetch.argv(script)!r}, {SHELL!r});"
+    then += "p = rsync_process.Process(LocalHost(), None); f = open('/dev/null', 'w+b');"
+    then += "p._follow(spawn.Started(e.pid, e.output), e.status, f, print)"
+    program = f"from yurt import fetch_ahead; fetch_ahead.begin({WORDS!r})\nfrom yurt.hosts.local import LocalHost\n"
+    program += then if taken else "import time; time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        begun = fetch.folder / "begun"
+        eventually(lambda: begun.exists() and begun.read_text())
+        process.send_signal(number)
+        assert process.wait(60) == -number
+    eventually(partial(has_ended, begun.read_text().strip()))
 
 
 def test_what_must_be_the_same(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:

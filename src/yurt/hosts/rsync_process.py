@@ -13,11 +13,11 @@ import select
 import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, TypeVar
 
-from yurt import fetch_ahead
+from yurt import fetch_ahead, stop_on_signal
 from yurt.errors import UnreachableError
 from yurt.hosts import clean, rsync_shell, spawn
 from yurt.hosts.base import TIMEOUT, Host
@@ -131,6 +131,8 @@ class Process:
 
     def _follow(self, process: Child, status: int, errors: IO[bytes], progress: Progress) -> int:
         """Watch a process to its end, and return its exit code."""
+        end = partial(stop, process)
+        stop_on_signal.add(end)
         try:
             self._watch(process, status, progress)
             if not self._late:
@@ -138,12 +140,15 @@ class Process:
             if self._direct and not self._late:
                 self._read_signs(status)
         finally:
-            stop(process)
+            end()
+            stop_on_signal.remove(end)
             if not self._direct:
                 self._read_signs(status)
             os.close(status)
             errors.seek(0)
             self._read_errors(errors.read().decode(errors="replace"))
+        if self.begun and not self._late:
+            self._host.note_response()
         return 255 if self._late else process.wait()
 
     def _read_signs(self, status: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -62,6 +61,7 @@ def fetch(
     Runs that could not be fetched are warnings and set the exit code; if no run could be fetched, the first error is
     raised. Runs without a file that matches `only` are warnings, unless there is none that has one.
     """
+    _check_working_folder(folder)
     index = Store(f"{paths.data_folder()}/yurt.db")
     entries, warnings = begun(index, names, filters, watch=watch)
     several = len(entries) > 1 or any(entry.run.tasks for entry in which(index, names))
@@ -85,11 +85,24 @@ def fetch(
     )
 
 
+def _check_working_folder(folder: Path | None) -> None:
+    """UserError if the folder to fetch to is in the working directory, and somebody has removed that."""
+    if folder is None or not folder.is_absolute():
+        try:
+            Path.cwd()
+        except FileNotFoundError:
+            from yurt.config.project import working_folder  # slow to import
+
+            working_folder()
+
+
 def _project(folder: Path) -> Path | None:
     """Return the folder of the user's project; None if `folder` is certainly not in it."""
-    with contextlib.suppress(FileNotFoundError):  # the current folder no longer exists
+    try:
         if fetch_ahead.is_outside_projects(str(folder)):
             return None
+    except FileNotFoundError:  # the current folder no longer exists
+        return None
     from yurt.sites.project import Project  # slow to import
 
     return Project().folder.resolve()

@@ -152,6 +152,8 @@ def show(
         from yurt.homesync import gate
 
         entry = msgspec.structs.replace(entry, status=gate.explained(entry.run, entry.status))
+    if entry.status.cancel_requested and entry.status.state in ("starting", "running"):  # what waits says it below
+        entry = msgspec.structs.replace(entry, status=msgspec.structs.replace(entry.status, reason=entry.status.why))
     ask = not cached and len(warnings) == named  # do not query a site again that just failed to respond
     if entry.run.tasks:
         return _sweep(index, entry, table, warnings, watch, ask=ask)

@@ -100,7 +100,8 @@ def why(name: str, *, watch: Watch = unwatched) -> Result[Explanation]:
     rules = causes.all_rules()
     run, status = entry.run, _explained_sync(entry)
     entry = Entry(run, status)
-    made = Explanation(run=run.id, name=run.name, context=context, state=status.state, reason=status.reason)
+    reason = status.reason if status.final else status.why
+    made = Explanation(run=run.id, name=run.name, context=context, state=status.state, reason=reason)
     problem = ""
     if run.tasks:
         groups, unread, problem = _groups(store, entry, rules)

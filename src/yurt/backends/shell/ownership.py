@@ -126,6 +126,8 @@ def _calls(folders: Sequence[str], also: Sequence[str] = (), *, make: bool = Fal
 def refused(name: str, code: int, errors: str) -> RefusedError:
     reason = errors.splitlines()[-1] if errors else "a folder of yurt is not yours alone"
     hint = "choose a folder of your own as `storage_dir` with `yurt context edit`"
+    if reason.endswith("is a symbolic link"):
+        hint = f"remove the link on {name}, and put the folder itself in its place if it is one of yours"
     path = re.search(r" (?:to|in) (/.*)", reason) if code == OPEN else None
     if path:
         hint = f"check what is in it, then type this on {name}: `chmod go-w {quoting.quote(path[1])}`"

@@ -31,6 +31,8 @@ class EarlyFetch(msgspec.Struct, frozen=True):
 
 def finished(run: Run, target: Path) -> EarlyFetch | None:
     """Return the contents of a run, and what an early rsync has fetched of it; None: fetch it."""
+    if not fetch_ahead.is_started():
+        return None
     path = str(target.absolute())
     errors = fetch_ahead.settled(f"host:{run.folder}/{layout.OUTPUTS}/", f"{path}/", SECONDS)
     contents = marked_contents(errors, fetch_ahead.contents_mark(), run.folder) if errors is not None else None
