@@ -17,7 +17,7 @@ _stops: list[Callable[[], None]] = []
 
 def add(stop: Callable[[], None]) -> None:
     """Call `stop` before one of the signals ends this process, unless that has its own handler or ignores it."""
-    import _signal
+    import _signal  # type: ignore[import-not-found]
 
     _stops.append(stop)
     try:

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import pytest
 
+from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.lifecycle.test_restarts import processes_of
 from yurt.lab import Lab
@@ -124,7 +125,10 @@ SLEEPS = '[ "$YURT_RESTARTS" = 0 ] && exec sleep 300; echo restarted'
 def take_down(laptop: Laptop, lab: Lab, context: str, run: str) -> str:
     """Set the node of a running run or task down, as an administrator does; return its job. Slurm sends TERM to it."""
     laptop.starts(run.partition(".")[0])
-    status = laptop.quick("show", run, "--json").json["data"]["status"]
+    found = laptop.quick("show", run, "--json").json["data"]
+    folder, status = found["run"]["folder"], found["status"]
+    ssh = Ssh(lab)  # Slurm says that a job runs before it has started its script
+    eventually(lambda: "gen.1" in ssh(context, f"ls {folder}"))
     assert control(lab, "update", f"nodename={status['node']}", "state=down", "reason=test", context=context) == 0
     return str(status["job"])
 

@@ -87,7 +87,10 @@ class Cluster:
         """Rewrite slurm.conf and make the running daemons reload it. Raises RefusedError if Slurm rejects it."""
         cluster_files.write_slurm(self.instance, self.spec, limits, settings)
         argv = inside(self.pid("ctl"), ["scontrol", "reconfigure"])
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        for _attempt in range(2):
+            done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            if "timed out" not in done.stderr:  # a busy controller; it may have done it, and it can be repeated
+                break
         if done.returncode:
             message = done.stderr.strip().partition("\n")[0].removeprefix("scontrol: error: ")
             raise RefusedError(f"{self.spec.name}: Slurm rejected the setting: {message}", code="lab-setting-refused")

@@ -7,7 +7,8 @@ IFS=$newline
 set -f
 for folder in $folders; do # sh reads byte by byte, so a loop with `read` is slow
   k=0 files=
-  [ ! -h "$folder" ] && cd "$folder" 2> /dev/null || continue
+  [ ! -h "$folder" ] || continue
+  cd "$folder" 2> /dev/null || continue
   while [ -e "@START@$((k + 1))" ] || [ -e "@START@$((k + 1)).d" ]; do k=$((k + 1)); done
   for name in @RUN@ @PLAN@ @STATUS@ @EXIT@ @WINNER@ "@START@$k" @SENT@ @CANCEL@; do
     if [ -f "$name" ]; then
