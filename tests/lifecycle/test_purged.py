@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.user import User
 from yurt.model.run import Status
 from yurt.model.state import PURGE
 from yurt.store import Store
+from yurt.testing.waiting import eventually
 
 
 def interrupted(user: User, *words: str, ago: float) -> tuple[str, str]:
@@ -29,7 +31,12 @@ def interrupted(user: User, *words: str, ago: float) -> tuple[str, str]:
             store.change_tasks(made["id"], whole=lambda _status: reset)
         else:
             store.change([made["id"]], lambda _run, _status: reset)
-    shutil.rmtree(made["folder"])
+
+    def removed() -> bool:  # the process of the job may still delete its own files
+        shutil.rmtree(made["folder"], ignore_errors=True)
+        return not Path(made["folder"]).exists()
+
+    eventually(removed)
     return made["id"], made["folder"]
 
 

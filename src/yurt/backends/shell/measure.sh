@@ -81,6 +81,7 @@ measure_part() { # measure_part all|written FOLDER…: measures the working dire
 measure_some() {
   if [ $# -eq 1 ]; then # without its name on each line: a third less work
     set -- "$1" "$(measure "$1")"
+    [ "$2" != '?' ] || set -- "$1" "$(measure "$1")" # a job that ends may just have deleted something in it
     case $2 in 0:*) ;; *) echo "$2 $1" ;; esac
     return
   fi
