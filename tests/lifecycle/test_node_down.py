@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,16 @@ def control(lab: Lab, *words: str, context: str = "alpha") -> int:
     return subprocess.run(argv, check=False, capture_output=True).returncode
 
 
+def begins(laptop: Laptop, lab: Lab, context: str, run: str) -> dict[str, Any]:
+    """Wait until the script of a run or task has started, and return its status. Slurm says "running" before that."""
+    laptop.starts(run.partition(".")[0])
+    found = laptop.quick("show", run, "--json").json["data"]
+    ssh, folder, status = Ssh(lab), found["run"]["folder"], found["status"]
+    eventually(lambda: "gen.1" in ssh(context, f"ls {folder}"))
+    assert isinstance(status, dict)
+    return status
+
+
 def break_node(laptop: Laptop, lab: Lab, down: list[str], run: str) -> str:
     """Let the node of a running run fail without a signal to the run; return the node."""
     laptop.starts(run)
@@ -62,6 +73,7 @@ def test_a_restart_uses_a_failed_node_if_there_is_no_other(laptop: Laptop, lab: 
     options = ["--exclude-node", "n1,n2", "--retries", "1", "--time", "5"]
     script = '[ "$YURT_RESTARTS" = 0 ] && sleep 300; echo restarted'
     run = laptop.run("alpha", *options, "sh", "-c", script)["run"]["id"]
+    begins(laptop, lab, "alpha", run)
     assert break_node(laptop, lab, down, run) == "n3"
     done = laptop("wait", run, "--timeout", "5")
     assert "it may use nodes that failed recently: n3" in done.err, done
@@ -124,11 +136,7 @@ SLEEPS = '[ "$YURT_RESTARTS" = 0 ] && exec sleep 300; echo restarted'
 
 def take_down(laptop: Laptop, lab: Lab, context: str, run: str) -> str:
     """Set the node of a running run or task down, as an administrator does; return its job. Slurm sends TERM to it."""
-    laptop.starts(run.partition(".")[0])
-    found = laptop.quick("show", run, "--json").json["data"]
-    folder, status = found["run"]["folder"], found["status"]
-    ssh = Ssh(lab)  # Slurm says that a job runs before it has started its script
-    eventually(lambda: "gen.1" in ssh(context, f"ls {folder}"))
+    status = begins(laptop, lab, context, run)
     assert control(lab, "update", f"nodename={status['node']}", "state=down", "reason=test", context=context) == 0
     return str(status["job"])
 
