@@ -335,16 +335,18 @@ def test_import_of_settings_that_run_programs(yurt: Yurt, file: Path, tmp_path: 
     """Without a terminal they are refused and shown; --yes accepts them; the same settings are accepted only once."""
     file.unlink()
     theirs = tmp_path / "theirs.yaml"
-    theirs.write_text(THEIRS)
+    theirs.write_text(f"{THEIRS}current_context: evil\n")
     refused = yurt("context", "import", str(theirs))
     first, *lines, hint = refused.err.splitlines()
     assert refused.code == 2 and refused.out == "" and [*file.parent.iterdir()] == []
     assert first == f"yurt: {theirs} sets keys that run programs or send files:" and hint.endswith("add `--yes`")
-    assert len(lines) == len(SHOWN)
-    assert all(line.startswith(f"  {text}") for line, text in zip(lines, SHOWN, strict=True)), lines
+    shown = [*SHOWN, 'current_context: "evil" (becomes the current context']
+    assert len(lines) == len(shown)
+    assert all(line.startswith(f"  {text}") for line, text in zip(lines, shown, strict=True)), lines
     error = yurt("context", "import", str(theirs), "--json").json["error"]
     assert error["code"] == "not-confirmed" and [*file.parent.iterdir()] == []
-    assert yurt("context", "import", str(theirs), "--yes").out == "added: big, evil\n"
+    current = "the current context is now 'evil'\n"
+    assert yurt("context", "import", str(theirs), "--yes").out == f"added: big, evil\n{current}"
     assert yurt("context", "import", str(theirs)).out == "unchanged: big, evil\n"
     theirs.write_text(THEIRS.replace("partition: main", "partition: long"))
     assert yurt("context", "import", str(theirs), "--replace").code == 0

@@ -202,11 +202,15 @@ def merge(file: Path, new: ContextsFile, *, replace: bool = False) -> Merged:
 
 def new_effects(file: Path, new: ContextsFile, *, replace: bool = False) -> "list[Effect]":
     """Return what the contexts of another file would run or send. UserError as for `merge`; nothing is written."""
-    from yurt.model.context_effects import effects
+    from yurt.model.context_effects import current, effects
 
     existing = read(file)
     _differing(file, existing, new, replace=replace)
-    return [each for name, context in new.contexts.items() for each in effects(context, existing.contexts.get(name))]
+    known = existing.contexts
+    found = [each for name, context in new.contexts.items() for each in effects(context, known.get(name))]
+    if found and new.current_context and not existing.current_context:
+        found.append(current(new.current_context))
+    return found
 
 
 def _differing(file: Path, existing: ContextsFile, new: ContextsFile, *, replace: bool) -> list[str]:

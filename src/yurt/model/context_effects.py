@@ -14,7 +14,7 @@ EFFECTS: dict[str, str] = {row.key: row.effect for row in sorted(TABLE, key=lamb
 
 
 class Effect(msgspec.Struct, frozen=True):
-    """A key that runs or sends something, with its value and what it does."""
+    """A key that runs or sends something, with its value and what it does. `context` is empty for a key of the file."""
 
     context: str
     key: str
@@ -24,7 +24,8 @@ class Effect(msgspec.Struct, frozen=True):
     @property
     def line(self) -> str:
         """One line, whatever the value contains."""
-        return f"{self.context}.{self.key}: {msgspec.json.encode(self.value).decode()} ({self.about})"
+        place = f"{self.context}." if self.context else ""
+        return f"{place}{self.key}: {msgspec.json.encode(self.value).decode()} ({self.about})"
 
 
 def effects(new: Context, known: Context | None) -> list[Effect]:
@@ -38,3 +39,8 @@ def effects(new: Context, known: Context | None) -> list[Effect]:
         if value and value != (None if known is None else getattr(known, key)):
             found.append(Effect(new.name, key, value, about))
     return found
+
+
+def current(name: str) -> Effect:
+    """Return the effect of an import that makes a context the current one."""
+    return Effect("", "current_context", name, "becomes the current context: commands without --context use it")
