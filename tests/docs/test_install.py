@@ -30,10 +30,12 @@ def test_the_wheel_installs_and_runs(tmp_path: Path) -> None:
     python = tmp_path / "venv" / "bin" / "python"
     _run([*install, str(python), str(wheel)] if install else [*pip, "--python", str(python), "install", str(wheel)])
     (tmp_path / "home").mkdir()
-    (tmp_path / "hello.py").write_text("print('hello from a wheel')\n")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "hello.py").write_text("print('hello from a wheel')\n")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("YURT_", "PYTHON"))}
     environment["HOME"] = str(tmp_path / "home")
-    said = _run([str(python.parent / "yurt"), "run", "-f", "hello.py"], cwd=tmp_path, env=environment)
+    said = _run([str(python.parent / "yurt"), "run", "-f", "hello.py"], cwd=project, env=environment)
     assert "hello from a wheel" in said
 
 
