@@ -8,6 +8,7 @@ from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from yurt.lab import Lab
 from yurt.testing.runs import PATIENT
+from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
@@ -23,8 +24,11 @@ def test_other_users_see_no_words_of_the_user(laptop: Laptop, lab: Lab, cluster:
     words = ["--name", "hidden-name", "--tag", "hidden-tag", "--note", "hidden note", "--var", "HIDDEN=hidden-variable"]
     made = laptop.run(cluster, *words, "sh", script.name, "--", "--hidden-parameter", "hidden-value")
     laptop.starts(made["run"]["id"])
-    commands = ANY_USER + (ACCOUNTING if cluster == "alpha" else "")
-    seen = Ssh(lab).ask(cluster, commands.format(job=made["status"]["job"]), user="bob").out
+    commands = (ANY_USER + (ACCOUNTING if cluster == "alpha" else "")).format(job=made["status"]["job"])
+    ssh = Ssh(lab)
+    if cluster == "alpha":  # the accounting has the line that submitted the job a little later
+        eventually(lambda: "sbatch " in ssh.ask(cluster, commands, user="bob").out)
+    seen = ssh.ask(cluster, commands, user="bob").out
     assert f"WorkDir={made['run']['folder']}" in seen and laptop.project.name in made["run"]["folder"]
     assert f"yurt-{made['run']['id']}" in seen
     assert "hidden" not in seen.lower()
