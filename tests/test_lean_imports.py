@@ -1,4 +1,4 @@
-"""What the command line imports late or finds itself behaves as Python's own import does."""
+"""What the command line imports late behaves as Python's own import does."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import os
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from yurt import quoting
 
-LEAN = "import yurt.__main__ as m; m.own_modules.find_directly(); m.lean_imports.postpone_re()\n"
+LEAN = "import yurt.__main__ as m; m.lean_imports.postpone_re()\n"
 
 
 def python(program: str, **more: str) -> str:
@@ -56,26 +55,3 @@ def test_modules_that_msgspec_does_without() -> None:
         "assert msgspec.json.decode(msgspec.json.encode(now), type=datetime.datetime) == now\n"
     )
     python(program)
-
-
-def test_own_modules_are_loaded_like_others(tmp_path: Path) -> None:
-    """The modules have the same attributes, and a source that changed is compiled again."""
-    package = tmp_path / "yurt"
-    package.mkdir()
-    source = Path(sys.modules["yurt"].__path__[0], "own_modules.py").read_text()
-    (package / "__init__.py").write_text("")
-    (package / "own_modules.py").write_text(source)
-    inner = package / "inner"
-    inner.mkdir()
-    (inner / "__init__.py").write_text("")
-    (inner / "part.py").write_text("VALUE = 1\n")
-    shown = "import yurt.inner.part as p; print(p.VALUE, p.__file__, p.__cached__, p.__package__, p.__spec__.parent)"
-    plain, own = shown, f"from yurt import own_modules; own_modules.find_directly()\n{shown}"
-    where = {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
-    assert python(own, **where) == python(plain, **where) == python(own, **where)
-    (inner / "part.py").write_text("VALUE = 23\n")
-    assert python(own, **where).startswith("23 ")
-    missing = "try:\n    import yurt.inner.none\nexcept ModuleNotFoundError as error:\n    print(error)"
-    assert python(f"from yurt import own_modules; own_modules.find_directly()\n{missing}", **where) == python(
-        missing, **where
-    )

@@ -57,7 +57,6 @@ ALLOWED = {
     ("hosts/wire.py", "head -c of a pipe"): "only on hosts that keep scripts, which have the tools of GNU",
     ("hosts/base.py", "Linux constant"): "tests/hosts/test_unnamed_file.py runs its fall-back",
     ("hosts/clean.py", "Linux constant"): "elsewhere, pipes keep their size",
-    ("fetch_ahead.py", "Linux call"): "elsewhere, no transfer starts early",
     ("hosts/rsync_process.py", "Linux call"): "elsewhere, a temporary file, and a look at the process at intervals",
     ("hosts/rsync_shell.py", "/proc"): "elsewhere, clean.py copies and counts the bytes",
     ("hosts/tar.py", "find -printf"): TESTED,

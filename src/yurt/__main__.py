@@ -3,12 +3,11 @@
 import gc
 import sys
 
-from yurt import lean_imports, own_modules, queue_prefetch
+from yurt import lean_imports, queue_prefetch
 
 
 def main() -> None:
     gc.disable()  # saves a twentieth of the time of short verbs; long ones call yurt.cli.app.enable_gc
-    own_modules.find_directly()
     lean_imports.postpone_re()
     try:
         if None not in (sys.stdin, sys.stdout, sys.stderr):  # otherwise files opened here would take their numbers
@@ -17,10 +16,6 @@ def main() -> None:
                 from yurt import session_ahead
 
                 session_ahead.begin(sys.argv[1:])
-            elif "fetch" in sys.argv[1:4]:
-                from yurt import fetch_ahead
-
-                fetch_ahead.begin(sys.argv[1:])
         from yurt.cli.main import main as run
     except KeyboardInterrupt:
         sys.exit(130)

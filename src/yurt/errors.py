@@ -19,7 +19,7 @@ CODES: dict[str, str] = {
     "busy": "Another yurt command is busy with the same run.",
     "config-invalid": "A configuration file is invalid.",
     "spec-failed": "A spec file raised an error or defined no experiments.",
-    "config-unsafe": "Another user can change a configuration file.",
+    "config-unsafe": "Another user can change a configuration file, or yurt's own folder.",
     "config-unwritable": "A configuration file cannot be written.",
     "context-exists": "A context with this name already exists; yurt did not change it.",
     "context-changed": "Another process changed the context during the edit.",

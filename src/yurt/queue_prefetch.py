@@ -5,6 +5,8 @@ imported, if the connection is open. If yurt then makes the same query, its answ
 early answer is discarded, which is safe because queries are read-only. Imports only modules that Python has loaded
 anyway.
 
+A saved query is sent as it is read, so it is read only if no other user can change it; see `private.read`.
+
 A query is saved with its basis, which identifies everything that it was made from. Who knows the basis can use the
 answer without making the query, and without importing what makes it.
 """
@@ -15,6 +17,8 @@ import marshal
 import os
 import sys
 from collections.abc import Callable, Sequence
+
+from yurt import private
 
 TYPE_CHECKING = False  # importing typing takes longer than sending the query
 if TYPE_CHECKING:
@@ -134,8 +138,8 @@ def begin(arguments: Sequence[str]) -> None:
     if not verb or any(each in ("--cached", "--help", "-h", "--watch") for each in arguments):
         return
     try:
-        with open(_file(verb), "rb") as file:
-            words, key, basis, path, frame, (request, variables), argv, query = marshal.load(file)
+        saved = marshal.loads(private.read(_file(verb)))
+        words, key, basis, path, frame, (request, variables), argv, query = saved
         if verb != "ps" and words != _arguments:
             return
         if os.path.exists(path) and not os.path.exists(f"{path}.silent"):
@@ -284,15 +288,10 @@ def save(
 ) -> None:
     """Save a query for the next yurt process."""
     verb, basis = target
-    file = _file(verb)
-    if len(query) >= PIPE or not os.path.isdir(os.path.dirname(file)):
+    if len(query) >= PIPE:
         return
-    temporary = f"{file}.{os.getpid()}"
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as stream:
-            marshal.dump((_arguments, key, basis, path, frame, request, list(argv), query), stream)
-        os.replace(temporary, file)
+        private.replace(_file(verb), marshal.dumps((_arguments, key, basis, path, frame, request, list(argv), query)))
     except OSError:
         return
 

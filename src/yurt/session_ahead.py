@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from yurt import private
 from yurt.queue_prefetch import ask_for_session, data_file, is_binary
 
 TYPE_CHECKING = False  # importing typing takes longer than opening the session
@@ -56,8 +57,7 @@ def begin(arguments: Sequence[str]) -> None:
         return
     _wanted.append(arguments)
     try:
-        with open(_file(), "rb") as file:
-            place, path, variables, name, missing, request, opener = marshal.load(file)
+        place, path, variables, name, missing, request, opener = marshal.loads(private.read(_file()))
         if (
             place == _place(arguments)
             and os.path.exists(path)
@@ -96,15 +96,11 @@ def save(
     opener: bytes,
 ) -> None:
     """Save what opens such a session, for the next yurt process with a similar command line."""
-    file = _file()
-    if not _wanted or not os.path.isdir(os.path.dirname(file)):
+    if not _wanted:
         return
-    temporary = f"{file}.{os.getpid()}"
+    content = marshal.dumps((_place(_wanted[0]), path, list(variables), name, missing, request, opener))
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as stream:
-            marshal.dump((_place(_wanted[0]), path, list(variables), name, missing, request, opener), stream)
-        os.replace(temporary, file)
+        private.replace(_file(), content)
     except OSError:
         return
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.user import User, said
-from yurt.config.text import check_owner
+from yurt.config.paths import check_owner
 from yurt.errors import UserError
 
 DEEP = {

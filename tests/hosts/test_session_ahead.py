@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,7 +77,7 @@ class Next:
 
     def __init__(self, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
         self.host = site(lab, "alpha")
-        self.effects = f"/home/alice/{id(self)}"
+        self.effects = f"/home/alice/effects-{os.urandom(8).hex()}"
         self.started = list[str]()
         start = SshHost.start
 

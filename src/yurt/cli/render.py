@@ -78,7 +78,7 @@ def as_bug(error: Exception, arguments: list[str]) -> Bug:
     text += "".join(traceback.format_exception(error))
     summary = f"{type(error).__name__}: {error}".splitlines()[0]
     hint = "this is a bug; report it with the command that you ran"
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, YurtError):
         file = paths.data_home() / "bug-report.txt"
         paths.write_private(file, text.encode(errors="backslashreplace"))
         hint = f"this is a bug; report it and attach `{file}`"

@@ -1,6 +1,7 @@
 """A cache of parsed configuration files, because YAML is slow to load.
 
-The key is the text of the file, so a cached value is never outdated. A failure of the cache costs only time.
+The key is the text of the file, so a cached value is never outdated. A failure of the cache costs only time. It is
+ignored if another user can change it: the text itself was checked.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from yurt import __version__
+from yurt import __version__, private
 from yurt.config import paths
 
 T = TypeVar("T")
@@ -30,7 +31,7 @@ def cached(kind: str, text: str, shape: type[T], parse: Callable[[], T]) -> T:
     file = paths.data_home() / "cache" / f"{kind}.json"
     try:
         with _decoding:
-            entry = msgspec.json.decode(file.read_bytes(), type=_Entry[shape])  # type: ignore[valid-type]
+            entry = msgspec.json.decode(private.read(str(file)), type=_Entry[shape])  # type: ignore[valid-type]
         if entry.key == key:
             return entry.value
     except (OSError, msgspec.MsgspecError):

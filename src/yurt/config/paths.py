@@ -1,5 +1,6 @@
 """Where yurt stores a user's files, and how it writes them: to a temporary file, then renamed, mode 0600.
 
+What these files say, yurt does: a folder that another user can change is refused when it is first used.
 Under sudo the files belong to the invoking user, not to root.
 """
 
@@ -9,8 +10,14 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from yurt import private
+
 if TYPE_CHECKING:
     from pathlib import Path  # `yurt ps` does without
+
+
+_checked: set[str] = set()
+"""The folders that were found to be safe."""
 
 
 def config_home() -> Path:
@@ -29,12 +36,54 @@ def data_home() -> Path:
 
 def config_folder() -> str:
     """Return `config_home` as text."""
-    return _home("YURT_CONFIG_HOME", "config")
+    return _safe(_home("YURT_CONFIG_HOME", "config"))
 
 
 def data_folder() -> str:
     """Return `data_home` as text."""
-    return _home("YURT_DATA_HOME", "data")
+    folder = _home("YURT_DATA_HOME", "data")
+    return folder if folder in _checked else _safe(folder, f"{folder}/yurt.db")
+
+
+def _safe(folder: str, *files: str) -> str:
+    """Return a folder; UserError if another user can change it, or these files in it."""
+    if folder not in _checked:
+        for each in (folder, *files):
+            try:
+                about = os.stat(each)
+            except OSError:  # it does not exist yet; other faults show when it is used
+                continue
+            if not private.is_own(about):
+                check_owner(each, about)
+        _checked.add(folder)
+    return folder
+
+
+def check_owner(file: str | Path, about: os.stat_result, opened: int | None = None) -> None:
+    """UserError if another user than root owns a file or folder, or can write to it. `opened`: its descriptor."""
+    import stat
+    from pathlib import Path
+
+    from yurt.config.trust import only_mine
+    from yurt.errors import UserError
+
+    person = invoking_user()
+    user = person[0] if person is not None else os.geteuid()
+    typed, each = as_typed(file), "-R " if stat.S_ISDIR(about.st_mode) else ""
+    if about.st_uid not in (0, user, os.geteuid()):
+        raise UserError(
+            f"cannot use {file}: it belongs to another user (uid {about.st_uid}), who could run programs as you",
+            code="config-unsafe",
+            hint=f"check its content, then make it yours: `sudo chown {each}{user} {typed}`",
+        )
+    same = opened if opened is not None else Path(file)
+    shared = about.st_mode & stat.S_IWGRP and not only_mine(same, about.st_gid, user)
+    if shared or about.st_mode & stat.S_IWOTH:
+        raise UserError(
+            f"cannot use {file}: other users can write to it, and could run programs as you",
+            code="config-unsafe",
+            hint=f"check its content, then run `chmod {each}go-w {typed}`",
+        )
 
 
 def _home(variable: str, kind: str) -> str:

@@ -7,6 +7,7 @@ import re
 import stat
 from pathlib import Path
 
+from yurt.config import paths
 from yurt.errors import UserError
 from yurt.model.sizes import MB, megabytes
 
@@ -51,42 +52,6 @@ def check_size(file: Path, about: os.stat_result) -> None:
         )
 
 
-def check_owner(file: Path, about: os.stat_result) -> None:
-    """UserError if another user than root owns the file or can write to it.
-
-    A group may write to it if it is the private group of the user, which many Linux systems create for each user.
-    """
-    from yurt.config import paths
-
-    person = paths.invoking_user()
-    user = person[0] if person is not None else os.geteuid()
-    typed = paths.as_typed(file)
-    if about.st_uid not in (0, user, os.geteuid()):
-        raise UserError(
-            f"cannot use {file}: it belongs to another user (uid {about.st_uid}), who could run programs as you",
-            code="config-unsafe",
-            hint=f"check its content, then make it yours: `sudo chown {user} {typed}`",
-        )
-    if about.st_mode & stat.S_IWOTH or (about.st_mode & stat.S_IWGRP and not _is_private_group(about.st_gid, user)):
-        raise UserError(
-            f"cannot use {file}: other users can write to it, and could run programs as you",
-            code="config-unsafe",
-            hint=f"check its content, then run `chmod go-w {typed}`",
-        )
-
-
-def _is_private_group(group: int, user: int) -> bool:
-    """Whether a group is the primary group of a user, has the user's name and no other members."""
-    import grp
-    import pwd
-
-    try:
-        person, found = pwd.getpwuid(user), grp.getgrgid(group)
-    except KeyError:
-        return False
-    return person.pw_gid == group and found.gr_name == person.pw_name and set(found.gr_mem) <= {person.pw_name}
-
-
 def _content(file: Path, *, trusted: bool) -> bytes:
     """Read a regular file, or a pipe that the shell passes as /dev/fd/N. Never waits for another pipe."""
     piped = str(file).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/"))
@@ -95,7 +60,7 @@ def _content(file: Path, *, trusted: bool) -> bytes:
         if not piped and not stat.S_ISREG(about.st_mode):
             raise UserError(f"cannot read {file}: it is not a regular file", code="config-invalid")
         if trusted:
-            check_owner(file, about)
+            paths.check_owner(file, about, opened.fileno())
         check_size(file, about)
         content = opened.read(LARGEST + 1)
         if len(content) > LARGEST:

@@ -53,14 +53,12 @@ def bring_after(
     pick: Pick,
     progress: Progress,
     *,
-    run: str,
     script: str,
     arguments: Sequence[str],
 ) -> tuple[str, Brought | None]:
     """As `bring`, after a script of one line on the host, in the same session. Also return its standard error.
 
-    None: the script has exited, or did not run; nothing was fetched. The rsync of the next process that fetches `run`
-    by the same command line starts early.
+    None: the script has exited, or did not run; nothing was fetched.
     """
     server, more = rsync_shell.server(script, *arguments), [*_reported(pick, progress), f"--timeout={SILENCE}"]
     argv = _argv(host, _sources(host, source, ()), target, pick, server=server, more=more)
@@ -72,8 +70,6 @@ def bring_after(
     problem = _problem(host, target, process, code)
     if problem is not None:
         raise problem
-    if not pick.backup:
-        process.save_for_next(run, argv, target)
     return process.errors, process.brought(source, code)
 
 

@@ -14,10 +14,9 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from pathlib import Path
 from typing import IO, TypeVar
 
-from yurt import fetch_ahead, stop_on_signal
+from yurt import stop_on_signal
 from yurt.errors import UnreachableError
 from yurt.hosts import clean, rsync_shell, spawn
 from yurt.hosts.base import TIMEOUT, Host
@@ -78,7 +77,6 @@ class Process:
         self._host, self._silence, self._report = host, silence, report
         self._direct = isinstance(host, SshHost) and rsync_shell.is_direct(host)
         self._late = False
-        self.early: fetch_ahead.Started | None = None
         self._ssh_code = ""
         self.signs = b""
         self.errors = ""
@@ -99,14 +97,8 @@ class Process:
 
     def run(self, argv: Sequence[str], progress: Progress, *, stdin: bytes = b"") -> int:
         """Run rsync, wait for it, and return its exit code; 255 if it timed out."""
-        self.early = fetch_ahead.take(argv, self._variables(-1)) if self._direct and not stdin else None
-        if self.early is not None:
-            process = spawn.Started(self.early.pid, self.early.output)
-            with os.fdopen(self.early.errors, "w+b") as errors:
-                return self._follow(process, self.early.status, errors, progress)
-        fetch_ahead.drop()
         status_read, status_write = os.pipe()
-        environment = {**os.environ, "LC_ALL": "C", "YURT_SIGN": "", **self._variables(status_write)}
+        environment = {**os.environ, "LC_ALL": "C", **self._variables(status_write)}
         with _file() as errors, _file() as given:
             given.write(stdin)
             given.seek(0)
@@ -118,11 +110,6 @@ class Process:
             finally:
                 os.close(status_write)
             return self._follow(started, status_read, errors, progress)
-
-    def save_for_next(self, run: str, argv: Sequence[str], target: Path) -> None:
-        """Let the next process with this command line start this rsync early, if that is possible."""
-        if self._direct and self.early is None and isinstance(self._host, SshHost) and self._host.socket():
-            fetch_ahead.save(run, argv, self._variables(-1), socket=self._host.socket(), target=str(target.absolute()))
 
     def _variables(self, status: int) -> dict[str, str]:
         if not isinstance(self._host, SshHost):

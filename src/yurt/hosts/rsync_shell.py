@@ -12,11 +12,10 @@ import shlex
 import sys
 from pathlib import Path
 
-from yurt import fetch_ahead
 from yurt.hosts import clean
 from yurt.hosts.ssh import SshHost
 
-MARK = f"yurt-begin-{fetch_ahead.word('site')}"
+MARK = f"yurt-begin-{os.urandom(8).hex()}"
 """What a host prints on standard error when it starts rsync."""
 
 NOISY = "is your shell clean?"
@@ -28,14 +27,11 @@ NOTHING = "(0 bytes received so far)"
 OPTIONS = ["-e", "sh -c 'eval \"$YURT_SHELL\"' yurt"]
 """Options of rsync. Words of another shell in -e would need quotes of rsync's own kind."""
 
-EXITED = f"yurt-exited-{fetch_ahead.word('site')}"
+EXITED = f"yurt-exited-{os.urandom(8).hex()}"
 """What the remote shell prints on standard error before the exit code of ssh. rsync may exit before it knows that."""
 
-DIRECT = (
-    f'shift; unset YURT_SHELL; {{ssh}} "$*"; code=$?; echo "{EXITED} $code" >&2; '
-    '[ -z "$YURT_SIGN" ] || echo >&"$YURT_SIGN"; exit "$code"'
-)
-"""Runs ssh. The word before the command, a name for the host, is dropped. $YURT_SIGN: see yurt.fetch_ahead."""
+DIRECT = f'shift; unset YURT_SHELL; {{ssh}} "$*"; code=$?; echo "{EXITED} $code" >&2; exit "$code"'
+"""Runs ssh. The word before the command, a name for the host, is dropped."""
 
 
 def server(script: str = "", *arguments: str) -> str:

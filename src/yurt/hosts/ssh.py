@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from yurt import fetch_ahead, private, queue_prefetch, quoting, session_ahead
+from yurt import private, queue_prefetch, quoting, session_ahead
 from yurt.clocks import clocks
 from yurt.errors import UnreachableError, UserError, YurtError
 from yurt.hosts import counts, ssh_errors, wire
@@ -44,7 +44,7 @@ class SshHost(Host):
         self._recheck_master = False
         # ssh prints this word if it could not open a session on the master. The site cannot print it: it does not
         # know the word. So the word proves that no command reached the site.
-        self._no_session = f"yurt-no-session-{fetch_ahead.word('here')}"
+        self._no_session = f"yurt-no-session-{os.urandom(8).hex()}"
 
     def argv(self, command: str) -> list[str]:
         batch = ["-T", "-o", "BatchMode=yes"]
@@ -58,7 +58,6 @@ class SshHost(Host):
     def start(self, parcel: Parcel, err: IO[bytes] | None) -> Command:
         """Start a command, without the ssh program if possible. Whatever fails is left to that program."""
         session_ahead.drop()
-        fetch_ahead.drop()
         settings = None if self._uses_user_master or self._recheck_master else self.master.session_settings()
         if settings is None:
             return super().start(parcel, err)

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt import fetch_ahead
 from yurt.backends.kinds import kind_of
 from yurt.config import paths
 from yurt.errors import NotFoundError, UnreachableError, YurtError
-from yurt.lifecycle.files import early_fetch, transfer
+from yurt.lifecycle.files import transfer
 from yurt.lifecycle.files.transfer import Fetched, Wanted, shown
 from yurt.lifecycle.select import begun, by_sweep, which
 from yurt.model.files import Brought, Contents, count
@@ -27,6 +26,9 @@ from yurt.verbs.result import Result
 
 if TYPE_CHECKING:
     from yurt.backends.base import Files
+
+PROJECT_MARKS = ("yurt.yaml", "pyproject.toml", ".git")
+"""A folder above the current one is that of a project only if it has one of these."""
 
 MOST = 5
 """How many errors to report of runs that could not be fetched."""
@@ -99,13 +101,20 @@ def _check_working_folder(folder: Path | None) -> None:
 def _project(folder: Path) -> Path | None:
     """Return the folder of the user's project; None if `folder` is certainly not in it."""
     try:
-        if fetch_ahead.is_outside_projects(str(folder)):
+        if _is_outside_projects(folder):
             return None
     except FileNotFoundError:  # the current folder no longer exists
         return None
     from yurt.sites.project import Project  # slow to import
 
     return Project().folder.resolve()
+
+
+def _is_outside_projects(folder: Path) -> bool:
+    """Whether a folder is certainly not in the project of the current folder."""
+    path, here = folder.resolve(), Path.cwd().resolve()
+    above = [each for each in here.parents if any((each / name).exists() for name in PROJECT_MARKS)]
+    return not any(path.is_relative_to(each) for each in (here, *above))
 
 
 def _shortened(messages: list[str]) -> list[str]:
@@ -135,9 +144,7 @@ def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch:
             errors += _gone(store, looked.gone)
             for some in transfer.together(looked.found, wanted):
                 try:
-                    came, without = transfer.Transfer(store, files, some, wanted).run(
-                        watch, looked.already, looked.recorded
-                    )
+                    came, without = transfer.Transfer(store, files, some, wanted).run(watch, looked.already)
                     done += came
                     unmatched += without
                 except UnreachableError:
@@ -159,8 +166,6 @@ class _Looked(msgspec.Struct, frozen=True):
     found: list[transfer.Found]
     gone: list[Entry]
     already: Brought | None = None
-    recorded: bytes = b""
-    """The record of the files on this machine, if it exists already."""
 
 
 def _files(context: str) -> Files:
@@ -176,9 +181,6 @@ def _started(
     here = kind_of(entries[0].run.context_type).here
     if len(entries) > 1 or here or wanted.everything or store.site_copy(entries[0].run.id) is not None:
         return None
-    early = early_fetch.finished(entries[0].run, wanted.target(entries[0].run))
-    if early is not None:
-        return _Looked([(entries[0], early.contents)], [], early.brought, early.recorded)
     begun = transfer.Transfer(store, files, (), wanted).at_once(entries[0].run, watch)
     return None if begun is None else _Looked([(entries[0], begun[0])], [], begun[1])
 

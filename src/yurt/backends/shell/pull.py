@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from yurt import fetch_ahead
 from yurt.backends import scripts
 from yurt.backends.shell import ownership
 from yurt.errors import RefusedError, YurtError
@@ -73,7 +72,7 @@ def outputs_at_once(
     name = wire.kept_name(script)
     if name not in (host.kept() or ()):
         return None  # contents() sends it
-    mark = fetch_ahead.contents_mark()
+    mark = f"yurt-contents-{os.urandom(8).hex()}"
     before = f"yurt_first={shlex.quote(calls.rstrip().replace(chr(10), '; '))}; {wire.load_kept(name)}; {LOOK}"
     source = f"{folder}/{layout.OUTPUTS}"
     errors, brought = rsync.bring_after(
@@ -82,7 +81,6 @@ def outputs_at_once(
         target,
         pick,
         progress,
-        run=folder.rpartition("/")[2],
         script=before,
         arguments=[folder, mark],
     )

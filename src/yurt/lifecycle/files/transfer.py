@@ -96,18 +96,14 @@ class Transfer:
     def __init__(self, store: Store, files: Callable[[], Files], group: Sequence[Found], wanted: Wanted) -> None:
         """`files`: returns the files of the site; called only if something has to be fetched."""
         self._store, self._files, self._group, self._wanted = store, files, group, wanted
-        self._recorded = b""
         # A glob that ends with a slash selects everything below the folder.
         self._only = [f"{glob}**" if glob.endswith("/") else glob for glob in wanted.only]
 
-    def run(
-        self, watch: Watch, already: Brought | None = None, recorded: bytes = b""
-    ) -> tuple[list[Fetched], list[Run]]:
+    def run(self, watch: Watch, already: Brought | None = None) -> tuple[list[Fetched], list[Run]]:
         """Fetch everything. Return what was fetched of each run, and the runs in which no file matches.
 
-        `already`: what was fetched at once, which is everything; `recorded`: the record of these files, if it exists.
+        `already`: what was fetched at once, which is everything.
         """
-        self._recorded = recorded
         nonempty = [each for each in self._group if self._wanted.everything or has_results(each[1])]
         if already is not None:
             brought = {self._group[0][0].run.id: ("rsync", already)}
@@ -216,9 +212,7 @@ class Transfer:
         """Record what was fetched. Return whether these are all final results."""
         path = target.absolute()
         final = whole and self._is_final(entry, contents)
-        measures, files = (
-            (contents.measures, self._recorded or local_copy.record(str(path))) if final else (UNKNOWN, b"")
-        )
+        measures, files = (contents.measures, local_copy.record(str(path))) if final else (UNKNOWN, b"")
         if not self._wanted.everything:
             measures = msgspec.structs.replace(measures, checkpoints="")
         self._store.note_fetched(entry.run.id, Copy(target=bytes(path), at=time.time(), measures=measures, files=files))

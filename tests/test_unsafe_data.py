@@ -1,0 +1,151 @@
+"""What another user could have written into yurt's data folder is not executed, and the folder is refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.calls import YURT
+from yurt import queue_prefetch, session_ahead
+from yurt.config import parse_cache, paths
+from yurt.errors import UserError
+from yurt.testing.waiting import eventually
+
+OTHER = os.geteuid() + 4711
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+
+
+def chmod(mode: int) -> Callable[[Path], None]:
+    return lambda path: path.chmod(mode)
+
+
+def give_away(path: Path) -> None:
+    os.chown(path, OTHER, OTHER)
+
+
+def link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path, 0o600)
+
+
+OTHERS = [
+    pytest.param("folder", chmod(0o770), id="group-folder"),
+    pytest.param("folder", chmod(0o702), id="open-folder"),
+    pytest.param("folder", give_away, id="their-folder", marks=as_root),
+    pytest.param("file", chmod(0o660), id="group-file"),
+    pytest.param("file", chmod(0o602), id="open-file"),
+    pytest.param("file", give_away, id="their-file", marks=as_root),
+    pytest.param("file", link, id="link"),
+    pytest.param("file", pipe, id="pipe"),
+]
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o755)
+    monkeypatch.setenv("YURT_DATA_HOME", str(folder))
+    monkeypatch.setenv("YURT_CONFIG_HOME", str(tmp_path / "config"))
+    return folder
+
+
+def save_command(folder: Path, words: list[str]) -> Path:
+    """Save an early query that starts a program, as `yurt ps` would after a refresh."""
+    request: queue_prefetch.Request = (b"", [])
+    queue_prefetch.save(b"key", ("ps", b"basis"), (b"a", b"b"), str(folder), request=request, argv=words, query=b"")
+    (file,) = folder.glob("ahead-*")
+    return file
+
+
+@pytest.mark.parametrize(("what", "spoil"), OTHERS)
+def test_saved_queries_are_the_users_own(what: str, spoil: Callable[[Path], None], data: Path) -> None:
+    file = save_command(data, ["true"])
+    spoil(data if what == "folder" else file)
+    queue_prefetch.begin(["ps"])
+    assert not queue_prefetch.is_sent()
+
+
+def test_saved_queries_start(data: Path, tmp_path: Path) -> None:
+    """Without this, the tests above would prove nothing."""
+    mark = tmp_path / "mark"
+    save_command(data, ["touch", str(mark)])
+    queue_prefetch.begin(["ps"])
+    assert queue_prefetch.is_sent()
+    queue_prefetch._pending.pop().end(kill=False)
+    assert mark.exists()
+
+
+def test_nothing_is_saved_where_others_write(data: Path) -> None:
+    data.chmod(0o777)
+    with pytest.raises(ValueError, match="not enough values"):
+        save_command(data, ["true"])
+    session_ahead._wanted.append(["run"])
+    session_ahead.save("socket", "name", "missing", request=b"", variables=[], opener=b"")
+    session_ahead._wanted.clear()
+    assert not list(data.iterdir())
+
+
+@pytest.mark.parametrize(("what", "spoil"), OTHERS)
+def test_parsed_files_are_the_users_own(what: str, spoil: Callable[[Path], None], data: Path) -> None:
+    """A cached value counts for the text of a file that was checked: it may name programs."""
+    assert parse_cache.cached("names", "text", str, lambda: "planted") == "planted"
+    assert parse_cache.cached("names", "text", str, lambda: "parsed") == "planted"
+    spoil(data / "cache" if what == "folder" else data / "cache" / "names.json")
+    assert parse_cache.cached("names", "text", str, lambda: "parsed") == "parsed"
+
+
+@pytest.mark.parametrize("kind", ["data", "config"])
+@pytest.mark.parametrize(
+    ("spoil", "hint"),
+    [
+        pytest.param(chmod(0o777), "chmod -R go-w", id="open"),
+        pytest.param(give_away, "chown -R", id="theirs", marks=as_root),
+    ],
+)
+def test_an_unsafe_folder_is_refused(
+    kind: str, spoil: Callable[[Path], None], hint: str, data: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "config").mkdir()
+    spoil(tmp_path / kind)
+    with pytest.raises(UserError) as refused:
+        paths.data_home() if kind == "data" else paths.config_home()
+    assert refused.value.code == "config-unsafe" and hint in refused.value.hint
+    (tmp_path / kind).chmod(0o755)
+    if spoil is not give_away:
+        assert paths.data_home() == data
+
+
+def test_an_unsafe_index_is_refused(data: Path) -> None:
+    index = data / "yurt.db"
+    index.touch()
+    index.chmod(0o666)
+    with pytest.raises(UserError) as refused:
+        paths.data_folder()
+    assert f"chmod go-w {index}" in refused.value.hint
+
+
+def test_ps_executes_nothing_of_others(data: Path, tmp_path: Path) -> None:
+    """The whole command: it ran the saved program before it looked at anything."""
+    mark = tmp_path / "mark"
+    save_command(data, ["touch", str(mark)])
+    yurt = [sys.executable, YURT, "ps"]
+    done = subprocess.run(yurt, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done
+    eventually(mark.exists)
+    mark.unlink()
+    data.chmod(0o777)
+    refused = subprocess.run(yurt, capture_output=True, text=True, check=False)
+    assert (refused.returncode, mark.exists()) == (2, False)
+    assert f"cannot use {data}: other users can write to it" in refused.stderr
+    assert f"chmod -R go-w {data}" in refused.stderr
