@@ -131,6 +131,21 @@ def test_special_files_are_named(here: User, tmp_path: Path) -> None:
     assert done.code == 0 and "special files were not copied: pipe, sock" in done.err, done
 
 
+def test_an_archive_does_not_bring_its_modes(here: User, tmp_path: Path) -> None:
+    wide = here.project / "wide"
+    (wide / "d").mkdir(parents=True)
+    for name, mode in {"d/tool": 0o6777, "d/open": 0o666, "d/closed": 0o400, "d": 0o500, ".": 0o777}.items():
+        if name not in (".", "d"):
+            (wide / name).write_text(name)
+        (wide / name).chmod(mode)
+    subprocess.run(["tar", "-cf", str(tmp_path / "store" / "wide.tar"), "-C", str(wide), "."], check=True)
+    (wide / "d").chmod(0o700)
+    assert here.quick("data", "get", "--unpack", "data:wide.tar", "unpacked").code == 0
+    named = ("d/tool", "d/open", "d/closed", "d", ".")
+    modes = {name: (here.project / "unpacked" / name).stat().st_mode & 0o7777 for name in named}
+    assert modes == {"d/tool": 0o755, "d/open": 0o644, "d/closed": 0o644, "d": 0o755, ".": 0o755}
+
+
 def test_archives(here: User, tmp_path: Path) -> None:
     source = fill(here.project / "images")
     store = tmp_path / "store"

@@ -183,30 +183,90 @@ def test_a_hostile_archive_reads_and_writes_nothing_outside(tmp_path: Path) -> N
     mine.mkdir()
     target.mkdir()
     (mine / "key").write_text("private")
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as archive:
+    (target / "own").write_text("private")
+    requested = {"file", "copy", "link", "link/key", "device", "above", "through"}
 
-        def add(name: str, kind: bytes, link: str = "", text: bytes = b"") -> None:
-            member = tarfile.TarInfo(name)
-            member.type, member.linkname, member.size = kind, link, len(text)
-            archive.addfile(member, io.BytesIO(text))
+    def extract(*members: tuple[str, bytes, str]) -> None:
+        content = io.BytesIO()
+        with tarfile.open(fileobj=content, mode="w") as archive:
+            for name, kind, text in members:
+                member = tarfile.TarInfo(name)
+                member.type = kind
+                if kind == tarfile.REGTYPE:
+                    member.size = len(text)
+                else:
+                    member.linkname = text
+                archive.addfile(member, io.BytesIO(text.encode()))
+        stream: Any = [content.getvalue()]
+        list(tar._extract(stream, target, target / ".partial", requested))
 
-        add("file", tarfile.REGTYPE, text=b"result")
-        add("copy", tarfile.LNKTYPE, "./file")
-        add("absolute", tarfile.LNKTYPE, str(mine / "key"))
-        add("above", tarfile.LNKTYPE, "../mine/key")
-        add("link", tarfile.SYMTYPE, str(mine))
-        add("through", tarfile.LNKTYPE, "link/key")
-        add("link/key", tarfile.REGTYPE, text=b"changed")
-        add("../mine/key", tarfile.REGTYPE, text=b"changed")
-        add(f"{mine}/key", tarfile.REGTYPE, text=b"changed")
-        add("device", tarfile.CHRTYPE)
-    stream: Any = [content.getvalue()]
-    list(tar._extract(stream, target, target / ".partial"))
-    assert (mine / "key").read_text() == "private"
+    link = ("link", tarfile.SYMTYPE, str(mine))
+    extract(
+        ("file", tarfile.REGTYPE, "result"),
+        ("copy", tarfile.LNKTYPE, "./file"),
+        link,
+        ("link/key", tarfile.REGTYPE, "changed"),
+        ("device", tarfile.CHRTYPE, ""),
+    )
     assert (target / "copy").read_text() == "result" and (target / "link" / "key").read_text() == "changed"
-    found = {each.name for each in target.rglob("*") if each.is_file() and each.read_text() == "private"}
-    assert not found and not (target / "device").exists()
+    (target / ".partial" / "file").unlink(missing_ok=True)
+    shutil.rmtree(target / ".partial")
+    (target / ".partial").symlink_to(mine)
+    extract(("file", tarfile.REGTYPE, "result"))
+    for other in ("../mine/key", f"{mine}/key", "link/other", ".partial"):
+        with pytest.raises(tar.NotRequested):
+            extract((other, tarfile.REGTYPE, "changed"))
+    for source in (f"{mine}/key", "../mine/key", "link/key", "own"):
+        with pytest.raises(tar.NotRequested):
+            extract(("above", tarfile.LNKTYPE, source))
+    assert {each.name for each in mine.iterdir()} == {"key"} and (mine / "key").read_text() == "private"
+    assert not (target / "device").exists() and not (target / "above").exists()
+
+
+MODES = """\
+import os
+os.umask(0)
+os.chdir(os.environ["YURT_OUTPUTS"])
+os.makedirs("old"); os.makedirs("new", 0o2700)
+for name, mode in {"old/same": 0o777, "old/run.sh": 0o600, "tool": 0o4700, "open": 0o777, "closed": 0o600,
+                   "new/x": 0o500, "new/w": 0o666, "new/r": 0o444}.items():
+    with open(name, "w") as file:
+        file.write("of the run")
+    os.chmod(name, mode)
+os.chmod("old", 0o700)
+os.chmod(".", 0o777)
+"""
+
+
+@pytest.mark.parametrize("way", ["rsync", "tar"])
+def test_modes_are_those_of_the_user(here: Here, tmp_path: Path, way: str) -> None:
+    """What was there keeps its mode; what comes gets the mode that the umask gives to new files and folders."""
+    (here.project / "modes.py").write_text(MODES)
+    run = here.run("modes.py")
+    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+    here.project.chmod(0o755)
+    (here.project / "old").mkdir(mode=0o750)
+    for name, mode in {"same": 0o640, "run.sh": 0o755}.items():
+        (here.project / "old" / name).write_text("mine")
+        (here.project / "old" / name).chmod(mode)
+    for umask, (folder, program, file) in {0o027: (0o750, 0o750, 0o640), 0o002: (0o775, 0o775, 0o664)}.items():
+        new = {"new": folder, "tool": program, "open": program, "closed": file}
+        new |= {"new/x": program, "new/w": file, "new/r": file}
+        before = os.umask(umask)
+        try:
+            for target in (here.project, tmp_path / f"{umask}"):
+                done = here("fetch", run, "--to", str(target), "--json", **path)
+                assert (done.code, done.json["data"][0]["method"]) == (0, way), done
+        finally:
+            os.umask(before)
+        fresh = tmp_path / f"{umask}"
+        modes = {name: (fresh / name).stat().st_mode & 0o7777 for name in (".", *new)}
+        assert modes == {".": folder, **new}
+        again = here("fetch", run, "--to", str(fresh), "--json", **path).json["data"][0]
+        assert again["files"] == 0, "other modes are no changes"
+        kept = {".": 0o755, "old": 0o750, "old/same": 0o640, "old/run.sh": 0o755}
+        assert {name: (here.project / name).stat().st_mode & 0o7777 for name in kept} == kept
+    assert (here.project / "old" / "same").read_text() == "of the run"
 
 
 @pytest.mark.parametrize("way", ["rsync", "tar"])

@@ -388,14 +388,13 @@ class Host(ABC):
         if answer.code:
             raise refusal(self.name, f"cannot write '{target}'", answer.errors)
 
-    def get(self, source: str, target: Path, *, timeout: float = TIMEOUT) -> None:
+    def get(self, source: str, target: Path, *, executable: bool = False, timeout: float = TIMEOUT) -> None:
         """Fetch a file atomically: `target` is replaced only when the file is complete.
 
-        NotFoundError if the host does not have the file.
+        It gets the mode that the user's umask gives to new files. NotFoundError if the host does not have the file.
         """
-        import tempfile
-
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        temporary = f"{target.parent}/.{target.name}.{os.urandom(4).hex()}"
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o777 if executable else 0o666)
         try:
             with (
                 os.fdopen(descriptor, "wb") as file,
@@ -432,6 +431,15 @@ def refusal(name: str, what: str, errors: str) -> RefusedError:
     if "quota exceeded" in errors.lower():
         return RefusedError(f"{name}: {what}: your disk quota is exceeded", code="quota-full", hint=space)
     return RefusedError(f"{name}: {what}: {reason}", code="site-refused")
+
+
+def not_requested(name: str, file: str) -> RefusedError:
+    """Return the error for a file that a host sent although it was not requested."""
+    return RefusedError(
+        f"{name} sent {file!r}, which was not requested; the transfer was stopped",
+        code="site-refused",
+        hint=f"check the programs rsync, tar and find on {name}: somebody may have replaced them",
+    )
 
 
 def _unnamed_file() -> IO[bytes]:

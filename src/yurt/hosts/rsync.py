@@ -31,6 +31,8 @@ def bring(
     `names` are folders, or links to folders, in that folder: if given, only their content is fetched.
     UnreachableError: received files are kept, and the next call continues. Strange: nothing was fetched.
     """
+    if isinstance(host, SshHost) and (pick.only or pick.without or names) and not rsync_process.refuses_other_files():
+        raise Strange
     excludes = b"".join(_literal(path) + b"\0" for path in pick.without)
     sources, reported = _sources(host, source, names), _reported(pick, progress, names)
     argv = _argv(host, sources, target, pick, server=rsync_shell.server(), more=[*reported, f"--timeout={silence}"])
@@ -81,7 +83,7 @@ def _reported(pick: Pick, progress: Progress, names: Sequence[str] = ()) -> list
 def _argv(
     host: Host, sources: Sequence[str], target: Path, pick: Pick, *, server: str, more: Sequence[str]
 ) -> list[str]:
-    argv = ["rsync", "-rlpts", "--chmod=ug-s", *more, f"--partial-dir={PARTIAL}", "--from0", "--exclude-from=-"]
+    argv = ["rsync", *rsync_process.OWN_MODES, *more, f"--partial-dir={PARTIAL}", "--from0", "--exclude-from=-"]
     argv += ["--backup", "--suffix=~"] if pick.backup else []
     argv += ["-m"] if pick.only or pick.files_only else []
     if pick.only:
@@ -150,6 +152,7 @@ def _problem(host: Host, target: Path, process: _Fetch, code: int) -> YurtError 
     """Return the error for an exit code; None on success. Raises Strange."""
     if code in (0, VANISHED):
         return None
+    rsync_process.check_requested(host, process.errors)
     full = rsync_process.no_space(process.errors)
     if full and "[sender]" not in full:
         return here_is_full(target, full)

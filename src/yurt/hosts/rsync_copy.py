@@ -13,7 +13,7 @@ from pathlib import Path
 from yurt.errors import RefusedError, YurtError, here_is_full
 from yurt.hosts import protected, rsync_process, rsync_shell
 from yurt.hosts.base import Host, refusal
-from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Process, Strange
+from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, OWN_MODES, PARTIAL, SILENCE, VANISHED, Process, Strange
 from yurt.hosts.rsync_report import TOTALS, Report
 from yurt.hosts.side import Side
 from yurt.hosts.ssh import SshHost
@@ -61,14 +61,20 @@ def get(host: Host, source: str, target: Path, manner: Manner, progress: Progres
     As for `put`: what was received is kept, and the next call continues.
     """
     end = "/" if source.endswith("/") else ""
+    if isinstance(host, SshHost) and not end and not rsync_process.refuses_other_files():
+        raise Strange
     reach = [*rsync_shell.OPTIONS, rsync_shell.server(), f"host:{source}"]
-    argv = [*options(manner), *(reach if isinstance(host, SshHost) else [source]), f"{target.absolute()}{end}"]
+    argv = [
+        *options(manner, OWN_MODES),
+        *(reach if isinstance(host, SshHost) else [source]),
+        f"{target.absolute()}{end}",
+    ]
     return _run(host, argv, progress, str(target), up=False)
 
 
-def options(manner: Manner, *, silence: int = SILENCE) -> list[str]:
-    """Return rsync and its options."""
-    argv = ["rsync", "-rlpts", "--chmod=ug-s", f"--timeout={silence}", f"--partial-dir={PARTIAL}", *TOTALS]
+def options(manner: Manner, modes: Sequence[str] = ("-rlpts", "--chmod=ug-s")) -> list[str]:
+    """Return rsync and its options. By default, the target gets the modes of the source."""
+    argv = ["rsync", *modes, f"--timeout={SILENCE}", f"--partial-dir={PARTIAL}", *TOTALS]
     return argv + ["--checksum"] * manner.checksum + ["--delete"] * manner.delete + ["--dry-run"] * manner.dry
 
 
@@ -111,6 +117,7 @@ def _problem(host: Host, process: Process, report: Report, code: int, target: st
     known = refused(host, target, process.errors)
     if known is not None:
         return known
+    rsync_process.check_requested(host, process.errors)
     if "yurt: no-rsync" in process.errors:
         raise Strange
     full = rsync_process.no_space(process.errors)

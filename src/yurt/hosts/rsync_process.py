@@ -19,7 +19,7 @@ from typing import IO, TypeVar
 from yurt import stop_on_signal
 from yurt.errors import UnreachableError
 from yurt.hosts import clean, rsync_shell, spawn
-from yurt.hosts.base import TIMEOUT, Host
+from yurt.hosts.base import TIMEOUT, Host, not_requested
 from yurt.hosts.rsync_report import Report
 from yurt.hosts.spawn import Child
 from yurt.hosts.ssh import SshHost
@@ -30,6 +30,10 @@ PARTIAL = ".yurt-partial"
 
 SILENCE = 60
 """Seconds without traffic after which a transfer times out."""
+
+OWN_MODES = ["-rlts", "--chmod=ugo=rwX"]
+"""Options for a transfer to this machine: what comes gets the modes that the user's umask gives to new files, and what
+was there keeps its own. Programs stay executable."""
 
 VANISHED = 24
 LOST = (10, 12, 14, 20, 30, 35, 255)
@@ -61,13 +65,25 @@ def usable() -> bool:
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     if not any(os.access(f"{folder or '.'}/rsync", os.X_OK) for folder in folders):
         return False
-    if sys.platform == "linux":
-        return True  # an older one would fail as incompatible; it costs a process to ask
+    # On Linux, an older one would fail as incompatible; it costs a process to ask.
+    return sys.platform == "linux" or _version() >= (3, 1)
+
+
+def refuses_other_files() -> bool:
+    """Whether this machine's rsync accepts only those files from a host that it requested, as of version 3.2.5.
+
+    Before, a host could send files that --include and --exclude do not select, or that are not below a named folder.
+    """
+    return _version() >= (3, 2, 5)
+
+
+@cache
+def _version() -> tuple[int, ...]:
     import subprocess  # slow to import
 
     done = subprocess.run(["rsync", "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    found = re.match(rb"rsync +version v?(\d+)\.(\d+)", done.stdout)
-    return found is not None and (int(found[1]), int(found[2])) >= (3, 1)
+    found = re.match(rb"rsync +version v?(\d+)\.(\d+)\.?(\d*)", done.stdout)
+    return tuple(int(each or b"0") for each in found.groups()) if found is not None else ()
 
 
 class Process:
@@ -228,6 +244,13 @@ def first_error(errors: str, code: int) -> str:
         return f"rsync ended with exit code {code}"
     path = re.match(r'rsync: .*?"(.+?)"(?: -> ".*")?(?: \(in .*?\))?(?: failed)?: (.+?)(?: \(\d+\))?$', named[0])
     return f"'{path[1]}': {path[2]}" if path else named[0].removeprefix("rsync: ").removeprefix("rsync error: ")
+
+
+def check_requested(host: Host, errors: str) -> None:
+    """RefusedError if rsync stopped because the host sent a file that was not requested."""
+    found = re.search(r"^ERROR: rejecting (?:unrequested|excluded) file-list name: (.*)$", errors, re.MULTILINE)
+    if found is not None:
+        raise not_requested(host.name, found[1])
 
 
 def no_space(errors: str) -> str:

@@ -1,4 +1,7 @@
-"""Fetches a folder of a host as tar streams if rsync is missing on either side. Files appear only when complete."""
+"""Fetches a folder of a host as tar streams if rsync is missing on either side. Files appear only when complete.
+
+A site may send any archive: of its members only requested files are accepted, and their names decide where they go.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import errno
 import os
 import re
 import shutil
+import stat
 import tarfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 from yurt.errors import RefusedError, here_is_full
-from yurt.hosts.base import Host, refusal
+from yurt.hosts.base import Host, not_requested, refusal
 from yurt.hosts.rsync_process import PARTIAL, SILENCE
 from yurt.hosts.stream import Stream
 from yurt.model.files import Brought, Pick, Progress
@@ -30,7 +35,7 @@ cd "$1" || exit 1
 shift
 export LC_ALL=C
 if tar -c -f /dev/null --null -T /dev/null 2> /dev/null; then
-  printf '%s\0' "$@" | tar -c -f - --null -T -
+  printf '%s\0' "$@" | tar -c -f - --no-recursion --null -T -
 else # busybox
   tar -c -f - "$@"
 fi
@@ -48,7 +53,7 @@ def bring(
     `names` are all folders, or links to folders, in that folder: if given, only their content is fetched.
     UnreachableError: complete files are kept, and the next call fetches the rest.
     """
-    matched, wanted, total = _compare(host, source, target, pick, inside=bool(names))
+    matched, wanted, total = _compare(host, source, target, pick, names)
     partial = target / PARTIAL
     files = size = replaced = 0
     below = {name: [0, 0, matched.get(name, 0)] for name in names}
@@ -60,7 +65,8 @@ def bring(
     try:
         for batch in batches(wanted):
             with host.stream(SEND, source, *batch, silence=SILENCE) as stream:
-                for name, each, existed in _extract(stream, target, partial, report, backup=pick.backup):
+                requested = frozenset(each.removeprefix("./") for each in batch)
+                for name, each, existed in _extract(stream, target, partial, requested, report, backup=pick.backup):
                     files, size, replaced = files + 1, size + each, replaced + existed
                     if name in below:
                         below[name] = [below[name][0] + 1, below[name][1] + each, below[name][2]]
@@ -69,6 +75,8 @@ def bring(
                 if stream.code and not re.search("changed as we read|removed before we read|No such file", errors):
                     raise refusal(host.name, "some files could not be fetched", errors)
                 vanished = vanished or bool(stream.code)
+    except NotRequested as error:
+        raise not_requested(host.name, str(error)) from None
     except tarfile.TarError as error:
         raise RefusedError(f"{host.name}: received an invalid tar archive: {error}", code="site-refused") from None
     except OSError as error:
@@ -102,9 +110,11 @@ def bring_file(host: Host, source: str, target: Path, progress: Progress) -> tup
     if _is_up_to_date(target, f"{size} {changed}"):
         return 0, 0, 1
     progress(0, int(size))
+    kept = _mode(target)
     try:
-        host.get(source, target)
-        target.chmod(int(mode, 8) & 0o777)
+        host.get(source, target, executable=bool(int(mode, 8) & EXECUTE))
+        if kept is not None:
+            target.chmod(kept)
         if float(changed):
             os.utime(target, (float(changed), float(changed)))
     except OSError as error:
@@ -117,22 +127,30 @@ def bring_file(host: Host, source: str, target: Path, progress: Progress) -> tup
 
 AGAIN = "free some space, then run the command again"
 
+EXECUTE = 0o111
+
+
+class NotRequested(Exception):
+    """An archive contains a file that was not requested; its name."""
+
 
 def _compare(
-    host: Host, source: str, target: Path, pick: Pick, *, inside: bool
+    host: Host, source: str, target: Path, pick: Pick, names: Sequence[str]
 ) -> tuple[dict[str, int], list[str], int]:
     """Return the number of selected files by first path component; the names of those to fetch, and their size."""
-    answer = host.run(LIST, source, "yes" if inside else "", timeout=600)
+    answer = host.run(LIST, source, "yes" if names else "", timeout=600)
     if answer.code:
         raise refusal(host.name, "cannot list the files", answer.errors)
     parts = answer.out.decode(errors="surrogateescape").split("\0")
     matched: dict[str, int] = {}
     wanted, total = [], 0
-    without = frozenset(pick.without)
+    without, folders = frozenset(pick.without), frozenset(names)
     for facts, name in zip(parts[::2], parts[1::2], strict=False):
         path = name.removeprefix("./")
-        if chosen(path, pick, without):
-            first = path.partition("/")[0]
+        first, *_below = names_in_path = path.split("/")
+        if (folders and first not in folders) or not {"", ".", ".."}.isdisjoint(names_in_path):
+            raise not_requested(host.name, path)
+        if PARTIAL not in names_in_path and chosen(path, pick, without):
             matched[first] = matched.get(first, 0) + 1
             if not _is_up_to_date(target / path, facts):
                 wanted.append(name)
@@ -221,53 +239,79 @@ def _extract(
     stream: Stream,
     target: Path,
     partial: Path,
+    requested: Collection[str],
     progress: Callable[[int], None] = lambda _part: None,
     *,
     backup: bool = False,
 ) -> Iterator[tuple[str, int, bool]]:
     """Extract the archive into `target`; yield of each complete file its first path component, size, and if it existed.
 
-    `progress` receives the bytes of the current file. `backup`: keep a file that is replaced as NAME~.
+    NotRequested: it contains another file than these. `progress` receives the bytes of the current file. `backup`: keep
+    a file that is replaced as NAME~. A file that is replaced keeps its mode; a new one gets that of the user's umask.
     """
     reader = _Reader(stream)
+    came: set[str] = set()
     with tarfile.open(fileobj=reader, mode="r|", errors="surrogateescape") as archive:  # type: ignore[call-overload]
         for member in archive:
-            parts = [part for part in member.name.split("/") if part not in ("", ".")]
-            if not parts or ".." in parts or not (member.issym() or member.islnk() or member.isreg()):
+            name = member.name.removeprefix("./")
+            if name not in requested:
+                raise NotRequested(name)
+            if not (member.issym() or member.islnk() or member.isreg()):
                 continue
+            if partial.is_symlink():
+                partial.unlink()
             partial.mkdir(mode=0o700, exist_ok=True)
             made = partial / "file"
             made.unlink(missing_ok=True)
-            if member.issym():
+            if member.islnk():
+                if (earlier := member.linkname.removeprefix("./")) not in came:
+                    raise NotRequested(f"{name} -> {earlier}")
+                _copy(target / earlier, made, member)
+            elif member.issym():
                 made.symlink_to(member.linkname)
-            elif member.islnk():
-                if (earlier := _earlier(target, member.linkname)) is None:
-                    continue
-                shutil.copy2(earlier, made, follow_symlinks=False)
             else:
-                with made.open("wb") as file:
+                with _create(made, member) as file:
                     content = archive.extractfile(member)
                     while part := content.read(1 << 18) if content is not None else b"":
                         file.write(part)
                         progress(file.tell())
-                made.chmod(member.mode & 0o777)
                 os.utime(made, (member.mtime, member.mtime))
-            file_here = _folder(target, parts[:-1]) / parts[-1]
-            existed = os.path.lexists(file_here)
+            *folders, last = name.split("/")
+            file_here = _folder(target, folders) / last
+            existed, kept = os.path.lexists(file_here), _mode(file_here)
+            if kept is not None and not made.is_symlink():
+                made.chmod(kept)
             if backup and existed and not file_here.is_dir():
                 os.replace(file_here, f"{file_here}~")
             os.replace(made, file_here)
-            yield parts[0], member.size, existed
+            came.add(name)
+            yield name.partition("/")[0], member.size, existed
     reader.rest()
 
 
-def _earlier(target: Path, name: str) -> Path | None:
-    """Return the extracted file that a hard link names; None for any other file of this machine."""
-    parts = [part for part in name.split("/") if part not in ("", ".")]
-    folders = [target.joinpath(*parts[:count]) for count in range(1, len(parts))]
-    if not parts or name.startswith("/") or ".." in parts or any(folder.is_symlink() for folder in folders):
+def _create(path: Path, member: tarfile.TarInfo) -> IO[bytes]:
+    """Create a file with the mode that the user's umask gives to new files; programs stay executable."""
+    mode = 0o777 if member.mode & EXECUTE else 0o666
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb")
+
+
+def _copy(earlier: Path, path: Path, member: tarfile.TarInfo) -> None:
+    """Copy a file of the same archive, of which this is another name."""
+    if earlier.is_symlink():
+        path.symlink_to(os.readlink(earlier))
+        return
+    with earlier.open("rb") as source, _create(path, member) as file:
+        shutil.copyfileobj(source, file)
+    os.utime(path, (member.mtime, member.mtime))
+
+
+def _mode(path: Path) -> int | None:
+    """Return the permissions of a file on this machine; None if there is none."""
+    try:
+        found = path.lstat().st_mode
+    except OSError:
         return None
-    return target.joinpath(*parts)
+    return found & 0o777 if stat.S_ISREG(found) else None
 
 
 def _folder(target: Path, parts: Sequence[str]) -> Path:

@@ -1,7 +1,9 @@
-"""What a copy on this machine must not do: empty the home or yurt's own folders, or copy a folder into itself."""
+"""What a copy on this machine must not do: empty the home, copy a folder into itself, or bring the modes of a site."""
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,6 +41,27 @@ def check_delete(target: Path) -> None:
                 code="cannot-write",
                 hint="name a folder below it, or copy without `--delete`",
             )
+
+
+def reset_modes(folder: Path) -> None:
+    """Give a new folder and its content the modes that the user's umask gives to new files. Programs stay executable.
+
+    rsync does the same by itself, see `rsync_process.OWN_MODES`.
+    """
+    probe, before = folder / f".yurt-{os.urandom(4).hex()}", folder.stat()
+    folder.chmod(0o700)  # the site's may be read-only
+    probe.mkdir()  # yurt cannot know the umask without changing it
+    made = stat.S_IMODE(probe.stat().st_mode)
+    probe.rmdir()
+    for place, folders, files in os.walk(folder):
+        for each in (Path(place, name) for name in [*folders, *files]):
+            found = each.lstat().st_mode
+            if stat.S_ISDIR(found):
+                each.chmod(made)
+            elif not stat.S_ISLNK(found):
+                each.chmod(made & (0o777 if found & 0o111 else 0o666))
+    folder.chmod(made)
+    os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def _own() -> list[Path]:

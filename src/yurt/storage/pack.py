@@ -124,6 +124,7 @@ def get(source: Spot, target: Path, progress: Progress) -> Moved:
     transfer.make(aside)
     try:
         size = _extract(source, aside, words, progress)
+        here.reset_modes(aside)
         files = sum(len(names) for _folder, _folders, names in os.walk(aside))
         os.replace(aside, target)
     finally:
@@ -135,7 +136,7 @@ def _extract(source: Spot, folder: Path, words: Sequence[str], progress: Progres
     """Extract the archive; return its size."""
     size, received, head = -1, 0, b""
     process = subprocess.Popen(
-        ["tar", "-x", *words, "-f", "-", "-C", str(folder)],
+        ["tar", "-x", "-o", *words, "-f", "-", "-C", str(folder)],  # -o: root does not take over owners
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "LC_ALL": "C"},

@@ -114,18 +114,23 @@ def _restore(
 ) -> list[str]:
     """Download what is needed into the first of two folders, and restore it as the second."""
     from yurt.node import backup
+    from yurt.storage.here import reset_modes
 
     def on_progress(phase: str, done: int, total: int) -> None:
         watch(Event(phase, done, total, bytes=True))
 
     here, target = places
+    fresh, done = here / "restored", []
     try:
         bring(there, number, here, watch, paths)
         if paths:
-            return list(backup.restore_paths(str(here), number, list(paths), str(target), on_progress=on_progress))
-        backup.restore(str(here), number, str(target), on_progress=on_progress)
+            done = list(backup.restore_paths(str(here), number, list(paths), str(fresh), on_progress=on_progress))
+        else:
+            backup.restore(str(here), number, str(fresh), on_progress=on_progress)
+        reset_modes(fresh)
+        fresh.rename(target)
     except backup.MissingPathError as error:
         raise NotFoundError(str(error), code="not-found", hint=RELATIVE) from None
     except backup.BackupError as error:
         raise RefusedError(f"cannot restore v{number}: {error}", code="site-refused") from None
-    return []
+    return done

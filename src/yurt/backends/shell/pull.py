@@ -72,6 +72,8 @@ def outputs_at_once(
     name = wire.kept_name(script)
     if name not in (host.kept() or ()):
         return None  # contents() sends it
+    if pick.only and not rsync_process.refuses_other_files():
+        return None
     mark = f"yurt-contents-{os.urandom(8).hex()}"
     before = f"yurt_first={shlex.quote(calls.rstrip().replace(chr(10), '; '))}; {wire.load_kept(name)}; {LOOK}"
     source = f"{folder}/{layout.OUTPUTS}"
