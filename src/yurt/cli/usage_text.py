@@ -46,7 +46,7 @@ def _of_limit(run: Run) -> str:
 def _cpus(usage: Usage, asked: int | None) -> str:
     busy = usage.busy_cpus
     if busy is None:
-        return "" if usage.cpu_seconds is None else f"{usage.cpu_seconds:.1f} s of CPU time"
+        return "" if usage.cpu_seconds is None else f"{usage.cpu_seconds:.2f} s of CPU time"
     if not asked:
         return f"{busy:.1f} CPUs"
     return f"{busy:.1f} of {asked} CPU{'s' * (asked > 1)} ({busy / asked:.0%})".replace("%", " %")
