@@ -94,6 +94,21 @@ def test_each_call_has_its_own_logs_variables_and_folder(here: Here) -> None:
         assert [each.name for each in Path(task.folder, "work").iterdir()] == ["written.txt"]
 
 
+def allocates(mb: int) -> int:
+    return len(bytearray(mb << 20))
+
+
+def test_each_short_call_has_its_memory(here: Here) -> None:
+    """That of its process during the call, not that of an earlier call."""
+    with yurt.executor("local", snapshot=False, max_workers=1) as executor:
+        list(executor.map(allocates, (1, 200, 1), timeout=SECONDS))
+    ends = [Path(task.folder, layout.EXIT).read_bytes() for task in yurt.runs(sweep="@last-sweep")]
+    used = [msgspec.json.decode(end)["usage"] for end in ends]
+    little, much, again = (each["memory_mb"] for each in used)
+    assert much >= 200 and 0 < little < 200 and 0 < again < 200, used
+    assert all(each.get("largest_process") or each["seconds"] >= 1 for each in used), used
+
+
 def test_max_tasks_per_child(here: Here) -> None:
     for most, processes in ((None, 1), (3, 2), (1, 6)):
         with yurt.executor("local", snapshot=False, max_workers=1, max_tasks_per_child=most) as executor:

@@ -23,6 +23,7 @@ from yurt.backends.local.process import born
 from yurt.hosts import LocalHost
 from yurt.lifecycle.plan.plan import plan as planning
 from yurt.lifecycle.plan.request import Request
+from yurt.model import usage_samples
 from yurt.model.context import LOCAL
 from yurt.testing import executions
 from yurt.testing.runs import follow, submit
@@ -74,6 +75,7 @@ def ended(home: Path, *words: str) -> dict[str, Any]:
     ending = json.loads((folder / "exit.json").read_text())
     usage = ending.pop("usage")
     assert usage.pop("seconds") >= 0 and usage.pop("cpu_seconds") >= 0 and usage.pop("memory_mb", 1) > 0
+    usage.pop("largest_process", None)  # job.sh does not know it
     assert ending.pop("job") == (folder / "winner").read_text().strip().partition(".")[2]
     assert abs(ending.pop("started") - time.time()) < 100 and ending.pop("ended") and ending.pop("seconds") < 9
     own_names = {
@@ -111,6 +113,19 @@ def test_it_leaves_what_job_sh_leaves(home: Path, monkeypatch: pytest.MonkeyPatc
     ours = ended(home, "sh", "-c", text)
     monkeypatch.setenv("SLURM_JOB_NUM_NODES", "1")  # not ordinary: job.sh runs it
     assert ended(home, "sh", "-c", text) == ours
+
+
+@pytest.mark.parametrize("code", [0, 3], ids=["runner", "job.sh"])
+def test_a_run_before_the_first_sample_has_its_memory(home: Path, code: int) -> None:
+    """Also if job.sh records its end: of the largest process, whichever of its children that is."""
+    allocate = "python3 -I -S -c 'import sys; data = bytearray(int(sys.argv[1]) << 20)'"
+    call("run", "--wait", "sh", "-c", f"{allocate} 60; {allocate} 30; exit {code}")
+    ending = json.loads((last(home) / "exit.json").read_text())
+    usage = ending["usage"]
+    assert ending["code"] == code and 60 <= usage["memory_mb"] <= 85, usage
+    assert usage.get("largest_process") or usage["seconds"] >= 1, usage
+    assert usage["cpu_seconds"] > 0 and usage["seconds"] > 0
+    assert usage_samples.samples((last(home) / "usage").read_bytes())[-1].memory == usage["memory_mb"]
 
 
 def gone(pid: int) -> bool:

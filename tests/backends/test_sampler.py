@@ -186,18 +186,18 @@ def test_control_group_of_another_job(machine: Machine, version: int) -> None:
 
 END = """\
 mkdir -p "$proc/$$" && echo "$$ (sh) S 1 1 1 0 -1 0 0 0 0 0 0 0 {ticks} 0 20 0 1 0 99 0 0" > "$proc/$$/stat"
-k={k} spent_before='0 1000.00' cause={cause}
+k={k} spent_before='0 1000.00' cause={cause} largest={largest}
 echo "{end:.2f} 0.00" > "$proc/uptime"
 used
 """
 
 
 def at_end(
-    machine: Machine, samples: str, *, end: float, k: int = 1, ticks: int = 0, cause: str = ""
+    machine: Machine, samples: str, *, end: float, k: int = 1, ticks: int = 0, cause: str = "", largest: int = 0
 ) -> dict[str, float]:
     """Return what exit.json says of a start that took so many seconds, after these samples."""
     (machine.work / "usage").write_text("= 1 1 4 400\n" + samples)
-    out = machine.run(seconds=0, then=END.format(k=k, ticks=ticks, cause=cause, end=1000 + end))
+    out = machine.run(seconds=0, then=END.format(k=k, ticks=ticks, cause=cause, largest=largest or "", end=1000 + end))
     field = out.splitlines()[1]
     found: dict[str, float] = json.loads("{" + field[1:] + "}")["usage"]
     return found
@@ -214,6 +214,40 @@ def test_a_peak_that_samples_missed_is_unknown(machine: Machine) -> None:
     assert "memory_mb" not in at_end(machine, FIRST + RISING, end=1.3)
     assert at_end(machine, FIRST + RISING + SETTLED, end=1.3)["memory_mb"] == 101
     assert "memory_mb" not in at_end(machine, FIRST + RISING + SETTLED, end=60)  # the sampler was killed
+
+
+def test_the_largest_process(machine: Machine) -> None:
+    """What the kernel kept of it, in KB, counts if the peak of all is unknown, unless samples of several saw more."""
+    found = at_end(machine, "", end=0.05, ticks=4, largest=100 << 10)
+    assert found == {
+        "seconds": 0.05,
+        "cpu_seconds": 0.04,
+        "memory_mb": 100,
+        "largest_process": True,
+        "nodes": 1,
+        "cpus": 4,
+        "memory_limit_mb": 400,
+    }
+    assert at_end(machine, FIRST + RISING, end=1.3, largest=(150 << 10) - 1)["memory_mb"] == 150
+    several = at_end(machine, FIRST + RISING, end=1.3, largest=50 << 10)
+    assert "memory_mb" not in several and "largest_process" not in several
+    known = at_end(machine, FIRST + RISING + SETTLED, end=1.3, largest=150 << 10)
+    assert known["memory_mb"] == 101 and "largest_process" not in known
+
+
+def test_a_job_without_samples_has_its_limits(machine: Machine) -> None:
+    """It ended before the sampler began."""
+    out = machine.run(seconds=0, then=END.format(k=1, ticks=4, cause="", largest="", end=1000.05))
+    assert json.loads("{" + out.splitlines()[1][1:] + "}")["usage"] == {
+        "seconds": 0.05,
+        "cpu_seconds": 0.04,
+        "nodes": 1,
+        "cpus": 4,
+        "memory_limit_mb": 2048,
+    }
+    each = {"SLURM_MEM_PER_CPU": "100", "SLURM_MEM_PER_NODE": ""}
+    out = machine.run(seconds=0, then=END.format(k=1, ticks=4, cause="", largest="", end=1000.05), **each)
+    assert '"memory_limit_mb":400}' in out
 
 
 def test_a_peak_of_two_starts(machine: Machine) -> None:

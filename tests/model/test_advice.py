@@ -37,6 +37,15 @@ def test_wasteful_requests() -> None:
     ]
 
 
+def test_runs_whose_memory_is_unknown_do_not_count_for_it() -> None:
+    unknown = used(memory_mb=None)
+    assert not [each for each in advice(ASKED, [*[RUN] * (FEWEST - 1), *[unknown] * 9]) if "--mem" in each]
+    few = advice(ASKED, [*[RUN] * FEWEST, *[unknown] * 9])
+    assert few[0].endswith(": 5 similar runs never used more than 2.3G")
+    largest = used(seconds=0.2, memory_mb=300, largest_process=True)  # of a run that was too short for samples
+    assert "ask for 384M instead of 16G" in advice(ASKED, [largest] * FEWEST)[0]
+
+
 def test_idle_gpus() -> None:
     (only,) = advice(Resources(gpus=1), [used(gpu_percent=0.4)] * 5)
     assert only == "check that it uses its GPU: in 5 similar runs, the mean utilization was at most 0 %"

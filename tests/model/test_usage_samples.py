@@ -26,6 +26,8 @@ def test_totals_of_all_starts() -> None:
         memory_limit_mb=2048,
     )
     assert found.busy_cpus == 1.625
+    assert Usage(seconds=0.06, cpu_seconds=0.03).busy_cpus == 0.5
+    assert Usage(seconds=0.02, cpu_seconds=0.01).busy_cpus is None
 
 
 def test_curve() -> None:
@@ -33,6 +35,7 @@ def test_curve() -> None:
     assert found.seconds == [0.5, 10.0, 11.0, 40.0]
     assert found.cpus == [0.8, 2.06, 1.0, 1.52]
     assert found.memory_mb == [100, 900, 200, 700] and found.gpu_percent == [None, 50, None, 20]
+    assert curve(b"1 0.3 0.20 0.00 0 0 - -\n").memory_mb == [None]  # it ended before a sample
 
 
 def test_damaged_files() -> None:

@@ -44,11 +44,25 @@ def test_local_run(user: User) -> None:
 
 
 def test_short_run(user: User) -> None:
-    """Its memory is right or unknown."""
+    """Its memory is known, from samples or from the kernel, however quick the machine is."""
     burn(user)
-    assert user.quick("run", "-q", "--follow", "burn.py", "200", "0.1").code == 0
+    assert user.quick("run", "-q", "--cpus", "2", "--mem", "2G", "--follow", "burn.py", "200", "0.1").code == 0
     found = used(user, "-")
-    assert 190 <= found.get("memory_mb", 200) <= 230 and 0.1 <= found["cpu_seconds"] <= 1.5, found
+    assert 190 <= found["memory_mb"] <= 230 and 0.1 <= found["cpu_seconds"] <= 1.5, found
+    which = " (largest process)" if found.get("largest_process") else ""
+    text = user.quick("show", "-").out
+    assert " of 2 CPUs (" in text and f", {found['memory_mb']}M{which} of 2G memory, " in text
+    assert f" {found['memory_mb']}M " in user.quick("ps", "--wide").out
+    assert max(user.quick("show", "-", "--usage", "--json").json["data"]["usage_curve"]["memory_mb"]) >= 190
+
+
+def test_short_run_that_is_killed(user: User) -> None:
+    """`why` says what it used if that is not far from what it asked for."""
+    command = "data = bytearray(200 << 20); import os; os.kill(os.getpid(), 9)"
+    assert user.quick("run", "-q", "--mem", "300M", "--follow", "python3", "-c", command).code == 1
+    found = used(user, "-")
+    assert 200 <= found["memory_mb"] <= 230, found
+    assert f"for lack of memory; measured: {found['memory_mb']} MB" in user.quick("why", "-").out
 
 
 def test_running_and_cancelled_run(user: User) -> None:

@@ -212,6 +212,14 @@ def test_an_error_that_the_program_handled_is_not_the_cause() -> None:
     assert explained(failed(1), log).sentence == "it ended with ValueError: handled"
 
 
+def test_killed() -> None:
+    """What it used is said if it is near the limit, or if there is none."""
+    killed = Status(state="failed", signal=9, usage=Usage(memory_mb=30_000, largest_process=True))
+    assert explained(killed).sentence.endswith("for lack of memory; measured: 29.3 GB")
+    little = Status(state="failed", signal=9, usage=Usage(memory_mb=100))
+    assert explained(little).sentence.endswith("for lack of memory")
+
+
 def test_more_memory_than_was_measured() -> None:
     killed = Status(state="out_of_memory", usage=Usage(memory_mb=5000))
     assert (

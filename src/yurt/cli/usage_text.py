@@ -27,7 +27,8 @@ def used(run: Run, usage: Usage | None) -> str:
     parts = [_cpus(usage, usage.cpus or asked.cpus)]
     if usage.memory_mb is not None:
         limit = asked.memory_mb or usage.memory_limit_mb
-        parts.append(f"{memory(usage.memory_mb)} {f'of {memory(limit)} ' if limit else ''}memory")
+        which = " (largest process)" if usage.largest_process else ""
+        parts.append(f"{memory(usage.memory_mb)}{which} {f'of {memory(limit)} ' if limit else ''}memory")
     if usage.seconds is not None:
         parts.append(span(usage.seconds) + _of_limit(run))
     if usage.gpu_percent is not None:
@@ -45,7 +46,7 @@ def _of_limit(run: Run) -> str:
 def _cpus(usage: Usage, asked: int | None) -> str:
     busy = usage.busy_cpus
     if busy is None:
-        return "" if usage.cpu_seconds is None else f"{usage.cpu_seconds:.1f} s of CPU time"
+        return "" if usage.cpu_seconds is None else f"{usage.cpu_seconds:.2f} s of CPU time"
     if not asked:
         return f"{busy:.1f} CPUs"
     return f"{busy:.1f} of {asked} CPU{'s' * (asked > 1)} ({busy / asked:.0%})".replace("%", " %")
@@ -76,12 +77,12 @@ def print_curves(run: Run, curve: UsageCurve) -> None:
 
     unit, scale = ("minute", 60) if curve.seconds and curve.seconds[-1] > SHORT else ("second", 1)
     times = [each / scale for each in curve.seconds]
-    gpu = [(x, float(y)) for x, y in zip(times, curve.gpu_percent, strict=True) if y is not None]
-    pictures = [
-        ("CPUs", list(zip(times, curve.cpus, strict=True))),
-        ("memory in MB", [(x, float(y)) for x, y in zip(times, curve.memory_mb, strict=True)]),
-        *([("GPU in percent", gpu)] if gpu else []),
-    ]
+    curves = {"CPUs": curve.cpus, "memory in MB": curve.memory_mb, "GPU in percent": curve.gpu_percent}
+    known = {
+        title: [(x, float(y)) for x, y in zip(times, values, strict=True) if y is not None]
+        for title, values in curves.items()
+    }
+    pictures = [(title, pairs) for title, pairs in known.items() if pairs]
     if not times:
         print("nothing was recorded over time", file=sys.stderr)
         return

@@ -59,14 +59,15 @@ def advice(asked: Resources, earlier: Sequence[Earlier]) -> list[str]:
 def _memory(asked: Resources, measured: Sequence[Earlier], earlier: Sequence[Earlier]) -> str:
     if not asked.memory_mb:
         return ""
-    used = max((each.usage.memory_mb or 0 for each in measured if each.usage is not None), default=0)
+    known = [(each.state, mb) for each in measured if each.usage is not None and (mb := each.usage.memory_mb)]
     killed = [each.resources.memory_mb for each in earlier if each.state == "out_of_memory"]
-    if not used or None in killed:
+    if sum(state == "completed" for state, _mb in known) < FEWEST or None in killed:
         return ""
+    used = max(mb for _state, mb in known)
     needed = rounded_up(int(max(used, *(each or 0 for each in killed), 0) * MARGIN))
     if asked.memory_mb < WASTE * needed or asked.memory_mb - needed < LITTLE_MB:
         return ""
-    never = f"{_similar(measured)} never used more than {memory(used)}"
+    never = f"{len(known)} similar runs never used more than {memory(used)}"
     return f"ask for {memory(needed)} instead of {memory(asked.memory_mb)} with `--mem {memory(needed)}`: {never}"
 
 
@@ -110,10 +111,6 @@ def _gpus(asked: Resources, completed: Sequence[Earlier]) -> str:
     return (
         f"check that it uses its GPU: in {len(used)} similar runs, the mean utilization was at most {max(used):.0f} %"
     )
-
-
-def _similar(found: Sequence[Earlier]) -> str:
-    return f"{len(found)} similar runs"
 
 
 def rounded_up(mb: int) -> int:

@@ -2,6 +2,9 @@
 
 import msgspec
 
+SHORT = 0.05
+"""Seconds for which CPU time in clock ticks says too little about the number of CPUs."""
+
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a run used in all its starts; null for what is unknown."""
@@ -12,6 +15,9 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """CPU time of all processes on its first node."""
     memory_mb: int | None = None
     """The most memory that its processes had at a time on its first node, without the file cache."""
+    largest_process: bool = False
+    """Whether `memory_mb` is that of its largest process only, with the files that it had mapped: the run was too short
+    to measure all."""
     gpu_percent: float | None = None
     """Mean utilization of its GPUs."""
     gpu_memory_mb: int | None = None
@@ -26,6 +32,6 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def busy_cpus(self) -> float | None:
         """The mean number of CPUs that it used; None if it was too short to tell."""
-        if self.cpu_seconds is None or self.seconds is None or self.seconds < 1:
+        if self.cpu_seconds is None or self.seconds is None or self.seconds < SHORT:
             return None
         return self.cpu_seconds / self.seconds

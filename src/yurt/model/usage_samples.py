@@ -27,7 +27,7 @@ class Sample(NamedTuple):
     cpu: float
     """CPU seconds so far."""
     memory: int
-    """MB, since the last sample."""
+    """MB, since the last sample; 0 if unknown."""
     peak: int
     """MB, in this start so far; 0 if unknown."""
     gpu: int | None
@@ -43,7 +43,7 @@ class UsageCurve(msgspec.Struct, frozen=True, kw_only=True):
     """Time since its first start, without the time between starts."""
     cpus: list[float] = []
     """The mean number of busy CPUs since the last sample."""
-    memory_mb: list[int] = []
+    memory_mb: list[int | None] = []
     """The most memory since the last sample."""
     gpu_percent: list[int | None] = []
     """Mean utilization of its GPUs since the last sample."""
@@ -142,7 +142,10 @@ def curve(text: bytes) -> UsageCurve:
         cpus.append(round(max(0.0, each.cpu - (0 if again or last is None else last.cpu)) / span, 2))
         last = each
     return UsageCurve(
-        seconds=times, cpus=cpus, memory_mb=[each.memory for each in found], gpu_percent=[each.gpu for each in found]
+        seconds=times,
+        cpus=cpus,
+        memory_mb=[each.memory or None for each in found],
+        gpu_percent=[each.gpu for each in found],
     )
 
 

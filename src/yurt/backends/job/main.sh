@@ -56,7 +56,7 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   if [ "$k" -gt 1 ] && ! read_written "@END@$((k - 1))" > /dev/null; then fence $((k - 1)); fi
   if read_written @EXIT@ > /dev/null; then exit 0; fi
 
-  child='' timers='' heartbeat='' sampling='' spent_before='' silent='' local_env='' keeper='' keeper_born='' stage_until='' unstaged='' stage_saved=''
+  child='' timers='' heartbeat='' sampling='' spent_before='' silent='' local_env='' keeper='' keeper_born='' stage_until='' unstaged='' stage_saved='' largest=''
   [ "$k" -eq 1 ] || failures_left 1 || finish 1 node_failed
   trap on_term TERM
   trap 'signal_command INT; note_stop stopped' INT
@@ -136,10 +136,10 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   fi
   finish "$status" "$cause"
 }
-end_start() { # end_start NONCE ME STATUS CAUSE BEGAN SPENT: finishes the start that backends/local/runner.py made
+end_start() { # end_start NONCE ME STATUS CAUSE BEGAN SPENT LARGEST: finishes the start that backends/local/runner.py made
   mask=$(umask)
   umask 077
-  nonce=$1 me=$2 job=$$ k=1 came=$5 began=$5 spent_before=$6 cause=$4 patience='' stopped='' silent='' child='' timers=''
+  nonce=$1 me=$2 job=$$ k=1 came=$5 began=$5 spent_before=$6 largest=$7 cause=$4 patience='' stopped='' silent='' child='' timers=''
   local_env='' keeper='' stage_until='' unstaged='' stage_saved='' node=$(uname -n)
   cd "$run" || exit 75
   finish "$3" "$4"

@@ -232,16 +232,20 @@ sampler='
   }'
 sample() { # sample K CHILD JOB BORN: writes samples until this process, JOB, ends or kills it
   trap '' USR1 USR2 HUP TERM INT # ignore signals sent to all processes of the job
-  set -- "$@" "${SLURM_JOB_NUM_NODES:-1}" "${SLURM_CPUS_ON_NODE:--}" "${SLURM_MEM_PER_NODE:--}"
-  case ${SLURM_MEM_PER_CPU-},$6 in [1-9]*,[1-9]*) set -- "$1" "$2" "$3" "$4" "$5" "$6" $((SLURM_MEM_PER_CPU * $6)) ;; esac
   LC_ALL=C awk -v start="$1" -v child="$2" -v job="$3" -v born="$4" -v job_id="$(slurm_job)" -v proc="$proc" -v cgroups="$cgroups" \
-    -v nap="$nap" -v file=@USAGE@ -v head="= $1 $5 $6 $7" -v smi="$(gpu_query)" -f /dev/stdin << end 2> /dev/null | keep_samples
+    -v nap="$nap" -v file=@USAGE@ -v head="= $1 ${SLURM_JOB_NUM_NODES:-1} ${SLURM_CPUS_ON_NODE:--} $(memory_limit)" -v smi="$(gpu_query)" -f /dev/stdin << end 2> /dev/null | keep_samples
 $control_group
 $sampler
 end
 }
 slurm_job() {
   [ "$kind" != slurm ] || printf %s "${SLURM_JOB_ID-}"
+}
+memory_limit() { # prints the memory that this job has on this node, in MB; - if unknown
+  case ${SLURM_MEM_PER_CPU-},${SLURM_CPUS_ON_NODE-} in
+    [1-9]*,[1-9]*) echo $((SLURM_MEM_PER_CPU * SLURM_CPUS_ON_NODE)) ;;
+    *) echo "${SLURM_MEM_PER_NODE:--}" ;;
+  esac
 }
 gpu_query() { # prints the command that queries the GPUs of this job, if it has any
   command -v nvidia-smi > /dev/null 2>&1 && command -v timeout > /dev/null 2>&1 || return 0
@@ -270,12 +274,14 @@ spent() { # prints the CPU time of the processes that this one has waited for, i
   set -- ${line##*) }
   echo "$((${14} + ${15})) $uptime"
 }
+# The kernel keeps the peak of the largest process of an ordinary run on this machine, in `largest`, in KB. It includes
+# mapped files, and no other process: it only counts if the peak of all is unknown, and no sample saw more.
 used() { # prints two lines: the last sample of this start, and a field for exit.json of what all starts used
   [ -n "$spent_before" ] || [ -e @USAGE@ ] || return 0
   samples=/dev/null
   [ ! -r @USAGE@ ] || samples=@USAGE@
   LC_ALL=C awk -v k="$k" -v before="$spent_before" -v after="$(spent)" -v nodes="${SLURM_JOB_NUM_NODES:-1}" -v cpus="${SLURM_CPUS_ON_NODE:--}" \
-    -v cause="${cause-}" -v job_id="$(slurm_job)" -v proc="$proc" -v cgroups="$cgroups" "$control_group"'
+    -v limit="$(memory_limit)" -v largest="$largest" -v cause="${cause-}" -v job_id="$(slurm_job)" -v proc="$proc" -v cgroups="$cgroups" "$control_group"'
     $1 == "=" && NF == 5 { cpus = $4; limit = $5; next }
     NF != 8 || /[^-0-9. ]/ { next }
     {
@@ -314,12 +320,14 @@ used() { # prints two lines: the last sample of this start, and a field for exit
           if ((group_most - group_cache) / 1024 > peak) peak = (group_most - group_cache) / 1024 + 0.999
         }
       }
-      if (!known) peak = 0
+      if (!known && largest > 0 && largest / 1024 >= peak - 1) { of_largest = 1; peak = memory = largest / 1024 + 0.999 }
+      else if (!known) peak = 0
       if (k in seconds) printf "%d %.1f %.2f %.2f %d %d - -", k, seconds[k], cpu[k], steps[k], memory, peak
       print ""
       for (each in seconds) { all += seconds[each]; sum += cpu[each] }
-      printf ",\"usage\":{\"seconds\":%.1f,\"cpu_seconds\":%.2f", all, sum
+      printf ",\"usage\":{\"seconds\":%.2f,\"cpu_seconds\":%.2f", all, sum
       if (peak > 0) printf ",\"memory_mb\":%d", peak
+      if (of_largest) printf ",\"largest_process\":true"
       if (gpu_time) printf ",\"gpu_percent\":%.1f,\"gpu_memory_mb\":%d", gpu / gpu_time, gpu_mb
       printf ",\"nodes\":%d", nodes
       if (cpus ~ /^[0-9]+$/) printf ",\"cpus\":%d", cpus

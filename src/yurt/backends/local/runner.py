@@ -108,8 +108,8 @@ class _Start:
             dumped = " (core dumped)" if os.WCOREDUMP(status) else ""
             os.write(2, f"{signal.strsignal(-code)}{dumped}\n".encode())
         if code or self.stopped or self.sampler:
-            return self._hand_over(code if code >= 0 else 128 - code)
-        self._finish(seconds, used.ru_utime + used.ru_stime)
+            return self._hand_over(code if code >= 0 else 128 - code, used.ru_maxrss)
+        self._finish(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss)
         return 0
 
     def _make_folders(self) -> None:
@@ -201,7 +201,7 @@ class _Start:
         self.stopped = why
         gate.write_once(f"{STOPPED}1", why, self.me, patience=3)
 
-    def _hand_over(self, status: int) -> int:
+    def _hand_over(self, status: int, largest: int = 0) -> int:
         """Let job.sh finish this start."""
         cause = self.stopped if status else ""
         if status in (130, 137, 143) and not cause and os.path.exists(CANCEL):
@@ -210,15 +210,17 @@ class _Start:
             signal.signal(number, signal.SIG_IGN)  # as ending.sh does
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         os.umask(self.mask)
-        _become_job("ended", self.nonce, self.me, str(status), cause, str(self.began), self.spent_before)
+        _become_job("ended", self.nonce, self.me, str(status), cause, str(self.began), self.spent_before, str(largest))
 
-    def _finish(self, seconds: float, cpu: float) -> None:
-        """Record that the command completed; the same fields as in ending.sh."""
+    def _finish(self, seconds: float, cpu: float, largest: int) -> None:
+        """Record that the command completed; the same fields as in ending.sh. `largest`: as in sampler.sh."""
         now = int(time.time())
         fields = f'{{"code":0,"signal":0,"cause":"","started":{self.began},"ended":{now},"seconds":{now - self.began},'
         fields += f'"node":"{self.node}","job":"{self.pid}","restarts":0'
-        fields += f',"usage":{{"seconds":{seconds:.1f},"cpu_seconds":{cpu:.2f},"nodes":1}}'
-        _try_to_write(USAGE, "a", f"1 {seconds:.1f} {cpu:.2f} 0.00 0 0 - -\n")
+        memory = -(-largest // 1024)
+        fields += f',"usage":{{"seconds":{seconds:.3f},"cpu_seconds":{cpu:.3f}'
+        fields += f',"memory_mb":{memory},"largest_process":true,"nodes":1}}'
+        _try_to_write(USAGE, "a", f"1 {seconds:.1f} {cpu:.2f} 0.00 {memory} {memory} - -\n")
         try:
             measured = work_folder.measured()
         except OSError:

@@ -52,7 +52,8 @@ class Running:
         self._since, self._at = time.monotonic(), int(time.time())
         self._kill_at: float | None = None
         self._spent_before = self._spent = 0.0
-        self._peak = self._sampled = 0
+        self._peak = self._sampled = self._largest = 0
+        self._forgot = False
         self._sample_at = 0.0
 
     def began(self, worker: Worker, pattern: Pattern | None) -> None:
@@ -60,6 +61,7 @@ class Running:
         self.pattern = pattern
         self._since, self._at = time.monotonic(), int(time.time())
         self._spent_before = worker.spent() or 0.0
+        self._forgot = worker.forget_peak()
         self._spent = self._spent_before
         self._sample_at = self._since + SAMPLES[0]
         text = f"{worker.pid} {worker.born}\n".encode()
@@ -88,6 +90,9 @@ class Running:
             elif line.startswith("ended "):
                 self.code = int(line[6:])
                 self._spent = worker.spent() or self._spent
+                if self._forgot:
+                    self._largest, without_files = worker.peak_mb()
+                    self._peak = max(self._peak, without_files)
                 return None if not self.stopped else self._after_stop(worker)
             status = worker.status()
             if status is not None:
@@ -144,9 +149,11 @@ class Running:
         if not os.path.isdir("/proc/self"):
             return {}
         spent = max(0.0, self._spent - self._spent_before)
-        usage: dict[str, Any] = {"seconds": round(seconds, 1), "cpu_seconds": round(spent, 2)}
+        usage: dict[str, Any] = {"seconds": round(seconds, 2), "cpu_seconds": round(spent, 2)}
         if self._peak and seconds >= 1:
             usage["memory_mb"] = self._peak
+        elif self._largest >= max(self._peak, 1):
+            usage |= {"memory_mb": self._largest, "largest_process": True}
         return {"usage": usage | {"nodes": 1}}
 
     def ending(self, status: int) -> dict[str, Any]:

@@ -116,6 +116,26 @@ class Worker:
                 continue
         return -(-found // 1024)
 
+    def forget_peak(self) -> bool:
+        """Have the kernel record its peak of memory anew; False if it does not."""
+        try:
+            with open(f"/proc/{self.pid}/clear_refs", "w") as file:
+                file.write("5")
+        except OSError:
+            return False
+        return True
+
+    def peak_mb(self) -> tuple[int, int]:
+        """Return the most memory of this one process since `forget_peak`, with the files that it has mapped and
+        without, in MB; zeros if it cannot tell."""
+        try:
+            with open(f"/proc/{self.pid}/status") as file:
+                lines = dict(line.split(":", 1) for line in file)
+        except OSError:
+            return 0, 0
+        peak, mapped = (int(lines.get(name, "0").split()[0]) for name in ("VmHWM", "RssFile"))
+        return -(-peak // 1024), -(-(peak - mapped) // 1024)
+
     def end(self) -> None:
         """Let it exit; kill what is left of it and of the processes that it started."""
         self.channel.close()
