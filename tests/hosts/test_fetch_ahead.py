@@ -15,7 +15,7 @@ import pytest
 from yurt import fetch_ahead
 from yurt.testing.waiting import eventually
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only on Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
 RUN = "1abcdef-x7q4z"
 WORDS = ["fetch", RUN]
