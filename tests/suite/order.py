@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-TIME_LEFT = "needs more time than `make test CHANGED=1` has; run `make test ONLY=FILE`"
+TIME_LEFT = "needs more time than `make test CHANGED=1` has"
 
 TOOK = "suite/took"
 """pytest's cache has the seconds that each test took last, under this name."""

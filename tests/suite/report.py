@@ -154,6 +154,10 @@ class Reporter:
 def skips(skipped: dict[str, list[str]]) -> Iterator[str]:
     """Yield a line for each reason: how many tests, what they need, and one of them if the reason is a rare one."""
     for reason, tests in sorted(skipped.items(), key=lambda each: -len(each[1])):
+        if reason == TIME_LEFT:
+            files = " ".join(sorted({test.partition("::")[0] for test in tests}))
+            yield f'{len(tests):7d}  {reason}: make test ONLY="{files}"'
+            continue
         example = "" if reason == SLOW else f" ({tests[0]}{', …' if len(tests) > 1 else ''})"
         yield f"{len(tests):7d}  {reason}{example}"
 

@@ -9,6 +9,7 @@ import pytest
 
 from tools import changed
 from tools.changed import Tree
+from tools.test import pages
 
 FILES = {
     "src/yurt/verbs/fetch.py": "from yurt.model import grid\n",
@@ -97,6 +98,12 @@ def test_lines_name_the_reason_and_some_files() -> None:
     first, second = changed.lines(found, most=2)
     assert first == "changed (1): tests/test_a.py"
     assert second == f"{IMPORTS} (9): tests/test_0.py tests/test_1.py and 7 more"
+
+
+def test_only_the_blocks_of_changed_pages_run() -> None:
+    page, test = "docs/how-to/fetch.md", "tests/docs/test_docs.py"
+    assert pages([page, "Makefile"], {test: FOLDER}) == ["-k", "not test_blocks_run or fetch.md"]
+    assert pages([page, test], {test: "changed"}) == pages([page], {}) == []
 
 
 def test_what_changed(root: Path) -> None:

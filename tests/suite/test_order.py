@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.suite import environment, report
+from tests.suite.order import TIME_LEFT
 from tests.suite.slow import SLOW
 
 MADE_UP = {
@@ -75,10 +76,11 @@ def test_files_in_the_order_given_until_it_is_too_late(tree: Path) -> None:
 
 
 def test_a_table_of_skips() -> None:
-    skipped = {"needs root": ["tests/a.py::x", "tests/a.py::y"], SLOW: ["tests/b.py::z"] * 3}
+    skipped = {"needs root": ["tests/a.py::x", "tests/a.py::y"], SLOW: ["tests/b.py::z"] * 3, TIME_LEFT: ["c.py::x"]}
     assert list(report.skips(skipped)) == [
         "      3  needs `make test SLOW=1`",
         "      2  needs root (tests/a.py::x, …)",
+        f'      1  {TIME_LEFT}: make test ONLY="c.py"',
     ]
 
 
