@@ -18,8 +18,9 @@ $(STAMP): pyproject.toml tools/venv.sh
 	@bash tools/venv.sh "$(PYTHON)" "$(VENV)"
 	@touch $(STAMP)
 
-test: $(STAMP) ## lint and run all tests, on real Slurm clusters (ONLY="tests/cli …" SLOW=1 WORKERS=4)
-	@ONLY="$(ONLY)" SLOW="$(SLOW)" WORKERS="$(WORKERS)" $(BIN)/python -m tools.test
+test: $(STAMP) ## lint and run all tests, on real Slurm clusters (CHANGED=1 ONLY="tests/cli …" AGAIN=5 SEED= SLOW=1 WORKERS=4)
+	@ONLY="$(ONLY)" SLOW="$(SLOW)" WORKERS="$(WORKERS)" CHANGED="$(CHANGED)" SEED="$(SEED)" \
+	  AGAIN="$(AGAIN)" LOAD="$(LOAD)" QUOTA="$(QUOTA)" $(BIN)/python -m tools.test
 
 lint: $(STAMP) ## run ruff, mypy, import-linter and shellcheck
 	@$(BIN)/python -m tools.packages shellcheck

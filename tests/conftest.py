@@ -24,8 +24,8 @@ pytest_plugins = [
     "tests.suite.commands",
     "tests.suite.labs",
     "tests.suite.order",
-    "tests.suite.report",
     "tests.suite.slow",
+    "tests.suite.report",  # imports the two above
     "tests.environments",
     "tests.envs_apptainer",
     "tests.envs_conda",
@@ -97,6 +97,6 @@ def valgrind() -> str:
     """The path of valgrind. Without it the test is skipped, except in CI."""
     found = shutil.which("valgrind")
     if found is None and not os.environ.get("CI"):
-        pytest.skip("valgrind is not installed: apt-get install valgrind")
+        pytest.skip("needs the Debian package valgrind")
     assert found, "valgrind is not installed"
     return found

@@ -30,6 +30,6 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
             try:
                 make(aside)
             except Unavailable as error:
-                pytest.skip(f"{name} could not be downloaded: {error}")
+                pytest.skip(f"needs the network, to download {name}: {error}")
             aside.rename(folder)
     return folder

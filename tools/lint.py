@@ -6,9 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from yurt.backends import scripts
 from yurt.backends.job import script
@@ -47,6 +50,56 @@ def checks() -> Iterator[tuple[str, list[str], str | None]]:
         yield f"shellcheck of {len(names)} {shell} files", shellcheck(shell, "-e", PARTIAL_SCRIPT, *names), None
     for name, text in complete_scripts():
         yield f"shellcheck of {name}", shellcheck("sh", "-"), text
+
+
+def changed(paths: list[str]) -> bool:
+    """Check files that changed with ruff and shellcheck; return whether a check failed."""
+    there = [path for path in paths if (ROOT / path).is_file() and not path.startswith("tests/fixtures/")]
+    python = [path for path in there if path.endswith(".py")]
+    found: list[tuple[str, list[str]]] = []
+    if python:
+        found.append((f"ruff check of {len(python)} files", [str(BIN / "ruff"), "check", "--quiet", *python]))
+        argv = [str(BIN / "ruff"), "format", "--check", "--quiet", *python]
+        found.append((f"ruff format of {len(python)} files", argv))
+    if shutil.which("shellcheck"):
+        for shell, names in files().items():
+            if mine := sorted(set(names) & set(there)):
+                argv = shellcheck(shell, "-e", PARTIAL_SCRIPT, *mine)
+                found.append((f"shellcheck of {len(mine)} {shell} files", argv))
+    results = [check(name, argv, None) for name, argv in found]
+    return any(results)
+
+
+@contextmanager
+def types_of(paths: list[str], until: float) -> Iterator[Callable[[], bool]]:
+    """Check types in changed files in the background, if mypy has a cache; yield what waits and says if that failed."""
+    python = [path for path in paths if path.endswith(".py") and (ROOT / path).is_file()]
+    if not python or not (ROOT / ".mypy_cache").exists():
+        if python:
+            print("lint: left out mypy: without a cache it takes too long; run `make lint`", flush=True)
+        yield lambda: False
+        return
+    with TemporaryFile("w+") as output:
+        argv = [str(BIN / "mypy"), *python]
+        process = subprocess.Popen(argv, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+
+        def failed() -> bool:
+            try:
+                code = process.wait(max(1.0, until - time.time()))
+            except subprocess.TimeoutExpired:
+                print("lint: mypy was stopped, it takes too long; run `make lint`", flush=True)
+                return False
+            output.seek(0)
+            print(f"lint: mypy of {len(python)} files: {'FAILED' if code else 'ok'}", flush=True)
+            if code:
+                print(output.read(), flush=True)
+            return code != 0
+
+        try:
+            yield failed
+        finally:
+            process.kill()
+            process.wait()
 
 
 def check(name: str, argv: list[str], text: str | None) -> bool:

@@ -1,25 +1,29 @@
 """`make test`: install packages, lint, test. Prints what it skips because this machine cannot run it.
 
-ONLY="PATH…" runs only these tests, one at a time, on a lab that stays up for the next run.
+ONLY="PATH…" runs only these tests, one at a time, on a lab that stays up for the next run. AGAIN=N repeats them on a
+busy machine (tools/again.py). CHANGED=1 runs the tests of what changed against main (tools/changed.py).
 SLOW=1 includes tests marked as slow, and runs the suites below on every version of Slurm. WORKERS=N sets the number of
-parallel workers. LAB_SLURM=VERSION runs all tests on that version.
+parallel workers. LAB_SLURM=VERSION runs all tests on that version. SEED=N repeats the order of an earlier run.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
+import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.suite.environment import keep_bytecode
-from tools import lint, packages
+from tools import again, changed, lint, packages
 from yurt.lab import versions
 
 PYTEST = [sys.executable, "-m", "pytest"]
+IN_PARALLEL = ["--dist", "loadgroup", "--no-loadscope-reorder", "-n"]
 VERSIONS = ("22.05", "24.11", "26.05")
 """The versions of Slurm that a lab can have: the keys of yurt.lab.versions.RELEASES."""
 
@@ -39,31 +43,81 @@ ON_EVERY_VERSION = [
 NO_TESTS = 5
 """pytest's exit code if it collected no tests."""
 
+CHANGED_SECONDS = 80.0
+"""Time after which `make test CHANGED=1` starts no test: the last one and the lab need the rest of two minutes."""
+
 
 def main() -> int:
     started = time.monotonic()
     keep_bytecode()
+    only, again = os.environ.get("ONLY", "").split(), int(os.environ.get("AGAIN") or 0)
+    if again and not only:
+        print('test: AGAIN repeats some tests; name them: make test AGAIN=5 ONLY="tests/cli/test_frame.py"')
+        return 2
     if packages.main():
         return 1
     if os.environ.get("SLOW"):
         os.environ["SLOW_TESTS"] = "1"
-    if only := os.environ.get("ONLY", "").split():
-        return run_only(only)
-    with collecting():
-        if lint.main():
-            return 1
-    code = run_all()
+    seed = int(os.environ.get("SEED") or random.randrange(10**6))
+    print(f"test: the order of the tests is drawn from SEED={seed}", flush=True)
+    if again:
+        return run_again(again, seed, only)
+    if only:
+        code = run_only(seed, only)
+    elif os.environ.get("CHANGED"):
+        code = run_changed(seed, time.time() - time.monotonic() + started + CHANGED_SECONDS)
+    else:
+        with collecting():
+            if lint.main():
+                return 1
+        code = run_all(seed)
     minutes, seconds = divmod(round(time.monotonic() - started), 60)
-    print(f"test: {'passed' if code == 0 else 'FAILED'} after {minutes} min {seconds} s", flush=True)
+    order = "" if code == 0 else f"; SEED={seed} repeats the order"
+    print(f"test: {'passed' if code == 0 else 'FAILED'} after {minutes} min {seconds} s{order}", flush=True)
     return code
 
 
-def run_all() -> int:
+def run_all(seed: int) -> int:
     workers = os.environ.get("WORKERS", "") or "4"
-    in_parallel = ["-n", workers, "--dist", "loadgroup", "--no-loadscope-reorder"]
-    codes = [pytest("not alone", *in_parallel), pytest("alone", *files_with("mark.alone"))]
+    in_order = ["--seed", str(seed)]
+    in_parallel = [*in_order, *IN_PARALLEL, workers]
+    codes = [pytest("not alone", *in_parallel), pytest("alone", *in_order, *files_with("mark.alone"))]
     if os.environ.get("SLOW_TESTS") and not os.environ.get("LAB_SLURM"):
         codes += [run_version(version, in_parallel) for version in VERSIONS if version != own_version()]
+    return worst(codes)
+
+
+def run_changed(seed: int, until: float) -> int:
+    """Check what changed, and run its tests as long as there is time: first those without the lab, in parallel."""
+    commit = changed.base(lint.ROOT)
+    files = changed.changed_since(lint.ROOT, commit)
+    tree = changed.Tree(lint.ROOT)
+    chosen = tree.choose(files)
+    print(f"test: {len(files)} files changed since {commit[:8]}; files of tests for them: {len(chosen)}")
+    for line in changed.lines(chosen):
+        print(f"test:   {line}")
+    if rest := [path for path in files if tree.unmapped(path)]:
+        print(f"test:   no test belongs to: {' '.join(rest)}; `make test` runs all tests", flush=True)
+    with lint.types_of(files, until) as failed:
+        codes = [int(lint.changed(files))]
+        if chosen:
+            in_order = ["--seed", str(seed), "--until", str(until), *pages(files, chosen), *chosen]
+            codes.append(pytest("not lab and not alone", *IN_PARALLEL, str(os.cpu_count() or 1), *in_order))
+            with lab_that_stays_up():
+                codes.append(pytest("lab or alone", *in_order))
+    return worst([*codes, int(failed())])
+
+
+def pages(files: list[str], chosen: dict[str, str]) -> list[str]:
+    """Return the arguments that select the blocks of the changed pages: each page takes long, and is a test."""
+    test = "tests/docs/test_docs.py"
+    names = [Path(file).name for file in files if file.endswith(".md")]
+    if test not in chosen or test in files:
+        return []
+    return ["-k", " or ".join(["not test_blocks_run", *names])]
+
+
+def worst(codes: list[int]) -> int:
     return next((code for code in codes if code not in (0, NO_TESTS)), 0)
 
 
@@ -99,28 +153,52 @@ def run_version(version: str, arguments: list[str]) -> int:
         del os.environ["LAB_SLURM"]
 
 
-def run_only(paths: list[str]) -> int:
+def run_only(seed: int, paths: list[str]) -> int:
     """Run some tests on a lab that stays up between calls."""
+    with lab_that_stays_up():
+        return pytest("", "-v", "--seed", str(seed), *paths)
+
+
+def run_again(times: int, seed: int, paths: list[str]) -> int:
+    """Run some tests several times, each time in another order, unless SEED is given."""
+    quota = float(os.environ.get("QUOTA") or 0)
+    load = float(os.environ.get("LOAD") or (0 if quota else again.LOAD))
+    seeds = itertools.repeat(seed) if os.environ.get("SEED") else itertools.count(seed)
+
+    def run(words: list[str], outcomes: Path) -> int:
+        order = ["--seed", str(next(seeds))]
+        return pytest("", *order, "--outcomes", str(outcomes), *paths, before=words)
+
+    with lab_that_stays_up():
+        try:
+            return again.repeat(times, load, quota, run)
+        except again.NoQuotaError as error:
+            print(f"test: {error}")
+            return 2
+
+
+@contextmanager
+def lab_that_stays_up() -> Iterator[None]:
+    """Let the tests keep their lab for the next run, and say how to stop it."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yurt-test"
     os.environ["YURT_TEST_HOME"] = str(home)
-    code = pytest("", "-v", *paths)
+    yield
     if (home / "data" / "lab").exists():
         homes = f"YURT_CONFIG_HOME={home}/config YURT_DATA_HOME={home}/data"
         print(f"test: the lab stays up for the next run; stop it with: {homes} yurt lab down --wipe")
-    return code
 
 
-def pytest(marks: str, *arguments: str) -> int:
+def pytest(marks: str, *arguments: str, before: Sequence[str] = ()) -> int:
     """Run the tests that match a mark expression. Tests on the lab run as root or are skipped."""
     if os.geteuid() == 0:
-        return subprocess.call([*PYTEST, *(["-m", marks] if marks else []), *arguments, *sys.argv[1:]])
+        return subprocess.call([*before, *PYTEST, *(["-m", marks] if marks else []), *arguments, *sys.argv[1:]])
     both = f"({marks}) and " if marks else ""
-    plain = subprocess.call([*PYTEST, "-m", f"{both}not lab", *arguments, *sys.argv[1:]])
+    plain = subprocess.call([*before, *PYTEST, "-m", f"{both}not lab", *arguments, *sys.argv[1:]])
     if packages.can_be_root() and packages.lab_packages_installed():
         print("test: running the lab's tests as root with sudo", flush=True)
         as_root = packages.as_root(["env", "PYTHONDONTWRITEBYTECODE=1", *PYTEST])
         on_lab = [*as_root, "-m", f"{both}lab", "-p", "no:cacheprovider", *arguments, *sys.argv[1:]]
-        codes = (plain, subprocess.call(on_lab))
+        codes = (plain, subprocess.call([*before, *on_lab]))
         return next((code for code in codes if code not in (0, NO_TESTS)), min(codes))
     print("test: SKIPPED all tests on real Slurm (marked 'lab'): they need root or passwordless sudo")
     return plain

@@ -22,7 +22,7 @@ def test_systemd(tmp_path: Path) -> None:
     text = units.systemd(["/bin/sh", *ARGV[1:]])
     assert '"odd\\"%%$$\\\\"' in text
     if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd is not installed")
+        pytest.skip("needs the Debian package systemd")
     file = tmp_path / "yurt-agent.service"
     file.write_text(text)
     done = subprocess.run(

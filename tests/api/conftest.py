@@ -10,7 +10,6 @@ import pytest
 from tests import site_python
 from tests.calls import Called, call
 from tests.laptop import Laptop
-from yurt.api.pickles import HERE
 from yurt.clocks import clocks
 from yurt.lab import Lab
 from yurt.sites import folders
@@ -49,7 +48,7 @@ def probed(lab: Lab, probed: Path, yurt_home: Path, tmp_path_factory: pytest.Tem
         yield probed
         return
     if not site_python.PROGRAM.exists():
-        pytest.skip(f"functions of a test need Python {HERE}, which the clusters lack (see tests/versions)")
+        pytest.skip(f"needs {site_python.PROGRAM}, which the clusters get: functions of the tests are of this version")
     with site_python.given(lab, "alpha"), site_python.given(lab, "beta"):
         with Laptop(tmp_path_factory.mktemp("probed"), yurt_home / "config") as laptop:
             for name in ("alpha", "beta"):

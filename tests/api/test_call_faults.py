@@ -136,7 +136,7 @@ TAMPERED = {
 def test_a_result_that_others_could_have_written_is_not_unpickled(here: Here, how: str) -> None:
     """A pickle can run any code: only a regular file of the user that nobody else can write to is read."""
     if how == "owner" and os.geteuid() != 0:
-        pytest.skip("only root can change the owner of a file")
+        pytest.skip("needs root, to change the owner of a file")
     with yurt.executor("local", snapshot=False) as executor:
         call, untouched = executor.submit(doubled, 1), executor.submit(doubled, 2)
         assert (call.result(SECONDS), untouched.result(SECONDS)) == (2, 4)

@@ -15,7 +15,7 @@ import yurt
 from tests.api.conftest import Here
 
 SUITE = "test.test_concurrent_futures"
-pytest.importorskip(f"{SUITE}.util", reason="this Python is installed without the tests of the standard library")
+pytest.importorskip(f"{SUITE}.util", reason="needs a Python with the tests of the standard library, such as 3.13")
 
 MIXINS = {
     "executor": ["ExecutorTest"],

@@ -40,7 +40,7 @@ def test_gates(sweep: Path, tmp_path: Path, how: str) -> None:
     for name in (*TOOLS, *(["perl"] if how == "perl" else [])):
         found = shutil.which(name)
         if found is None:
-            pytest.skip(f"{name} is not installed")
+            pytest.skip(f"needs the program {name}")
         (tools / name).symlink_to(found)
     if how == "no links":
         (sweep / "no-links").touch()

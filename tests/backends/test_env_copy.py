@@ -75,7 +75,7 @@ def test_a_copy_is_complete_or_absent(tmp_path: Path) -> None:
     assert list(copy.parent.iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give files to another user")
 def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
     env, copy = tmp_path / "env-1", tmp_path / "yurt-env-7"
     env.mkdir()

@@ -22,7 +22,7 @@ from yurt.testing.waiting import eventually
 
 SOMEONE = 12345
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give files to another user")
 
 BELOW = ["yurt", "yurt/projects", "yurt/projects/p", "yurt/projects/p/runs"]
 
@@ -40,7 +40,7 @@ def storage(tmp_path: Path) -> Path:
 @pytest.fixture(params=["dash", "bash", "busybox"])
 def shell(request: pytest.FixtureRequest) -> list[str]:
     if shutil.which(request.param) is None:
-        pytest.skip(f"{request.param} is not installed")
+        pytest.skip(f"needs the Debian package {request.param}")
     return ["busybox", "sh"] if request.param == "busybox" else [str(request.param)]
 
 

@@ -60,7 +60,7 @@ def last(home: Path) -> Path:
 
 def test_it_starts_few_programs(home: Path) -> None:
     if not executions.available():
-        pytest.skip("strace is missing, or cannot trace processes here")
+        pytest.skip("needs the Debian package strace, and a machine where it can trace processes")
     assert call("run", "--wait", "true").code == 0  # uploads the code
     found = executions.executions([YURT, "run", "--wait", "true"])
     assert len(found) <= PROGRAMS, found

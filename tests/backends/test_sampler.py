@@ -306,7 +306,7 @@ def test_no_gpus(machine: Machine) -> None:
     assert usage(machine.text).gpu_percent is None  # type: ignore[union-attr] # it fails
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount")
 def test_full_disk(tmp_path: Path) -> None:
     """A full disk loses samples, and nothing else."""
     machine = Machine(tmp_path)

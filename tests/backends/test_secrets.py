@@ -64,7 +64,7 @@ def awk(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
     found = shutil.which(request.param)
     if found is None and not os.environ.get("CI"):
-        pytest.skip(f"{request.param} is not installed: apt-get install {request.param}")
+        pytest.skip(f"needs the Debian package {request.param}")
     assert found, f"{request.param} is not installed"
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "awk").symlink_to(found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -265,9 +264,8 @@ def test_no_more_at_a_time_than_asked_for(site: Site) -> None:
     assert len(arrays) == {"local": 0, "alpha": 1, "beta": 2}[site.name]
 
 
+@pytest.mark.slow("alpha")  # Slurm takes its time to requeue
 def test_a_task_that_asks_for_another_start(site: Site) -> None:
-    if site.name == "alpha" and not os.environ.get("SLOW_TESTS"):
-        pytest.skip("Slurm takes its time to requeue: SLOW_TESTS=1")
     ledger = site.file("ledger")
     command = (
         f'echo "$YURT_TASK_INDEX $YURT_RESTARTS" >> {ledger}; touch "$YURT_CHECKPOINTS/$YURT_RESTARTS";'

@@ -22,7 +22,7 @@ from yurt.testing.waiting import eventually
 HIDE_PROC = 'mount --bind /proc "$REAL_PROC" && mount -t tmpfs none /proc && exec "$@"'
 """In a mount namespace of its own: /proc is empty, and the test's `ps` reads it elsewhere."""
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount")
 
 
 class Mac:

@@ -48,7 +48,7 @@ def ran_once_each(user: User, said: Path) -> None:
     assert len(said.read_text().splitlines()) == len(runs)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small disk")
 @pytest.mark.parametrize("option", ["--follow", "--wait"])
 def test_a_disk_that_is_full_or_almost(user: User, tmp_path: Path, option: str) -> None:
     said = tmp_path / "said"
@@ -66,7 +66,7 @@ def test_a_disk_that_is_full_or_almost(user: User, tmp_path: Path, option: str) 
     ran_once_each(user, said)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small disk")
 @pytest.mark.parametrize("option", ["--follow", "--wait"])
 def test_a_disk_that_fills_up_during_the_wait(user: User, tmp_path: Path, option: str) -> None:
     said, go = tmp_path / "said", tmp_path / "go"

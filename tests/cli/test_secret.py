@@ -74,7 +74,7 @@ class Ring:
 @pytest.fixture
 def ring(home: Path) -> Iterator[Ring]:
     if not (shutil.which("dbus-run-session") and shutil.which("gnome-keyring-daemon")) and not os.environ.get("CI"):
-        pytest.skip("not installed: apt-get install dbus gnome-keyring")
+        pytest.skip("needs the Debian packages dbus and gnome-keyring")
     script = (
         "printf password | gnome-keyring-daemon --foreground --unlock --components=secrets > /dev/null & "
         'echo "$DBUS_SESSION_BUS_ADDRESS" > address.new && mv address.new address && read -r _end; kill $!; wait'

@@ -187,7 +187,7 @@ def test_colours_end_after_ctrl_c(user: User) -> None:
 def test_title_of_a_real_terminal_is_unchanged(user: User, hostile: str, tmp_path: Path) -> None:
     tmux = shutil.which("tmux")
     if tmux is None:
-        pytest.skip("tmux is not installed")
+        pytest.skip("needs the Debian package tmux")
     server = [tmux, "-f", "/dev/null", "-S", str(tmp_path / "tmux")]
 
     def ask(*words: str) -> str:

@@ -33,7 +33,7 @@ def test_a_named_folder(named: str, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert paths.data_folder() == str(paths.data_home())
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other platforms need platformdirs")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux; other platforms need platformdirs")
 def test_usually_without_platformdirs(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("YURT_DATA_HOME", "XDG_DATA_HOME", "SUDO_UID"):
         monkeypatch.delenv(name, raising=False)

@@ -41,7 +41,7 @@ def test_the_numbers_are_plausible() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace counts the programs")
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs the Debian package strace")
 def test_the_counts_are_those_of_the_lab() -> None:
     """Sessions of submissions, queries and cancellations as on the page."""
     from benchmarks.costs import Measurement, submissions

@@ -136,7 +136,7 @@ def test_one_runs_in_the_middle_of_the_other(tmp_path: Path, outer: str) -> None
 @pytest.mark.parametrize("shell", ["dash", "bash --posix", "busybox sh"])
 def test_a_job_without_an_environment(tmp_path: Path, shell: str) -> None:
     if shutil.which(shell.split(maxsplit=1)[0]) is None:
-        pytest.skip(f"{shell} is not installed")
+        pytest.skip(f"needs the Debian package {shell.split(maxsplit=1)[0]}")
     site = Site(tmp_path, "home_sync", env=False)
     assert site.run(f"{scripts.gate()}home_waiting\n", shell=shell) == "7 2026-01-01T00:00:00\n"
     assert site.run(site.sync, shell=shell) == "released 7\n"

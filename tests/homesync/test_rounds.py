@@ -166,7 +166,7 @@ def test_a_new_folder_with_a_path_that_cannot_be_synced(star: Star) -> None:
     assert star.yurt("home", "sync").code == 0  # the pipe alone is no fault
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk: needs root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small disk")
 def test_a_full_disk_is_named(star: Star, tmp_path: Path) -> None:
     disk = tmp_path / "unison"
     disk.mkdir()

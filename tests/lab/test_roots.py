@@ -19,7 +19,7 @@ from yurt.errors import RefusedError, UnreachableError, UserError
 from yurt.lab import Lab, mirror, packages, roots, versions
 from yurt.testing.waiting import eventually
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="roots are built by root")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to build a root file system")
 
 BUILDER = """#!/bin/sh
 # Builds a root as mmdebstrap does, with nothing but the version of its Slurm.
@@ -131,7 +131,7 @@ def test_a_root_in_use_is_not_removed(place: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(bool(packages.missing([roots.BUILDER])), reason="mmdebstrap is not installed")
+@pytest.mark.skipif(bool(packages.missing([roots.BUILDER])), reason="needs the Debian package mmdebstrap")
 def test_a_mirror_that_does_not_respond(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YURT_LAB_ROOTS", str(tmp_path))
     monkeypatch.setattr(mirror, "source", lambda suite: f"deb http://127.0.0.1:9/debian {suite} main")
@@ -181,7 +181,7 @@ def test_the_logins_of_a_mirror_are_not_copied(place: Path, login: Path, monkeyp
     assert not [path for path in root.rglob("*") if path.is_file() and "hunter2" in path.read_text()]
 
 
-@pytest.mark.skipif(bool(packages.missing([roots.BUILDER])), reason="mmdebstrap is not installed")
+@pytest.mark.skipif(bool(packages.missing([roots.BUILDER])), reason="needs the Debian package mmdebstrap")
 @pytest.mark.parametrize("file", ["auth.conf", "auth.conf.d/mirror.conf"])
 def test_a_mirror_with_a_login(tmp_path: Path, login: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
     """The real builder logs in to a mirror, which then has nothing for it."""

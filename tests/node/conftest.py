@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +81,21 @@ class Run:
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     return Run(tmp_path)
+
+
+@cache
+def pythons() -> list[Any]:
+    """Return the Pythons of this machine; only the oldest and the newest are tried by default."""
+    versions = {
+        int(each.name.split(".")[1]): str(each / "bin/python3") for each in Path.home().glob(".pyenv/versions/3.*")
+    }
+    for minor in set(range(6, 15)) - set(versions):
+        found = shutil.which(f"python3.{minor}")
+        if found and subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode == 0:
+            versions[minor] = found
+    outer = (min(versions), max(versions))
+    slow = [pytest.mark.slow]
+    return [
+        pytest.param(versions[minor], id=f"3.{minor}", marks=[] if minor in outer else slow)
+        for minor in sorted(versions)
+    ]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import base64
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.node.conftest import Run
+from tests.node.conftest import Run, pythons
 from yurt.backends.job import module
 
 SHIM = module.SOURCE / "shim"
@@ -28,11 +27,8 @@ def test_old_pythons_can_read_it(file: Path) -> None:
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
 
 
-@pytest.mark.parametrize("version", [f"3.{minor}" for minor in range(6, 15)])
-def test_on_each_python_there_is(run: Run, version: str) -> None:
-    python = shutil.which(f"python{version}")
-    if not python or subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
-        pytest.skip(f"Python {version} not found")
+@pytest.mark.parametrize("python", pythons())
+def test_on_each_python_there_is(run: Run, python: str) -> None:
     given(run, param1=2, net={"width": 64})
     script = (
         "from mrunner.helpers.client_helper import *\np = get_configuration()\nassert p.net.width == 64\nlogger('a', 1)"

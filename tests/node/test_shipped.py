@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import yurt
-from tests.node.conftest import Run
+from tests.node.conftest import Run, pythons
 from yurt.backends.job import module
 
 SAYS = "import sys, yurt\nprint(yurt.__file__)\n"
@@ -47,11 +47,8 @@ def test_old_pythons_can_read_it(name: str) -> None:
     assert own <= {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in SENT}
 
 
-@pytest.mark.parametrize("version", [f"3.{minor}" for minor in range(6, 15)])
-def test_on_each_python_there_is(run: Run, version: str) -> None:
-    python = shutil.which(f"python{version}")
-    if not python or subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
-        pytest.skip(f"Python {version} not found")
+@pytest.mark.parametrize("python", pythons())
+def test_on_each_python_there_is(run: Run, python: str) -> None:
     script = (
         "import yurt\nyurt.log(step=1, loss=float('nan'))\nassert yurt.params()['lr'] == 0.1\n"
         "with yurt.checkpointing() as saved:\n    saved.save('a', b'1')\n    assert saved.load('a') == b'1'"

@@ -48,7 +48,7 @@ def small_disk(user: User) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(data)], check=True)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small disk")
 def test_little_room(user: User, small_disk: Path, tmp_path: Path) -> None:
     """However little room there is, each run is saved or not, as the exit code says, and none runs twice."""
     ledger, ballast = tmp_path / "ledger", small_disk / "ballast"

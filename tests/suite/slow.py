@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+SLOW = "needs `make test SLOW=1`"
+
 
 def pytest_configure(config: pytest.Config) -> None:
     text = "slow(*ids): runs only with SLOW_TESTS=1; with ids, only the variants with one of these parameters"
@@ -17,7 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return
     for item in items:
         if any(_applies(item, mark.args) for mark in item.iter_markers("slow")):
-            item.add_marker(pytest.mark.skip(reason="slow: SLOW_TESTS=1"))
+            item.add_marker(pytest.mark.skip(reason=SLOW))
 
 
 def _applies(item: pytest.Item, ids: tuple[str, ...]) -> bool:

@@ -30,7 +30,7 @@ for step in range(5):
 PICTURE = os.environ.get("TEST_PICTURE", "")
 """Where to save the picture of two clusters side by side."""
 
-browser = pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="Chromium is not installed")
+browser = pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="needs the Debian package chromium")
 
 
 def start(user: User, *words: str) -> tuple[str, Path]:

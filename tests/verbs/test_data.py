@@ -262,7 +262,7 @@ def test_a_file_where_a_folder_is_copied_to(here: User, tmp_path: Path) -> None:
     assert own.code == 5 and "yurt's own folder" in own.err
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small disk")
 @pytest.mark.parametrize("way", ["rsync", "tar", "archive"])
 def test_a_full_disk(here: User, tmp_path: Path, way: str) -> None:
     """It is said which disk is full; after some space is freed, the same command completes the copy."""
@@ -383,7 +383,7 @@ def test_a_folder_into_itself(fenced: User, tmp_path: Path) -> None:
     assert facts(tmp_path / "store") == before
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a disk is mounted")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a disk")
 def test_rm_names_what_remains(here: User, tmp_path: Path) -> None:
     folder = tmp_path / "store" / "c"
     (folder / "disk").mkdir(parents=True)

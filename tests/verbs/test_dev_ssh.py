@@ -176,10 +176,9 @@ def test_another_user_gets_in_nowhere(clusters_desk: Desk, lab: Lab) -> None:
     assert peeked.err.count("ermission denied") == 5, peeked
 
 
+@pytest.mark.slow("beta", "local")  # one cluster is enough
 def test_what_is_gone_is_made_up_for(desk: Desk) -> None:
     """The key of this machine is not authorized any more, and yurt has no connection: ssh still works."""
-    if desk.context != "alpha" and not os.environ.get("SLOW_TESTS"):
-        pytest.skip("one cluster is enough")
     done = desk.ssh(f': > "${{YURT_WORKSPACE%/*}}/.yurt-dev/{desk.name}/ssh/authorized_keys"')
     assert done.returncode == 0, done
     desk.close_masters()
@@ -211,10 +210,9 @@ def test_yurt_dev_ssh_runs_in_the_workspace(desk: Desk) -> None:
     assert (done.code, done.out) == (3, f"{desk.data['workspace']}\na  'b\n")
 
 
+@pytest.mark.slow("beta", "local")  # one cluster is enough
 def test_a_terminal_shows_the_time_left(desk: Desk) -> None:
     """At login and in each prompt."""
-    if desk.context != "alpha" and not os.environ.get("SLOW_TESTS"):
-        pytest.skip("one cluster is enough")
     argv = ["-F", str(desk.config), "-t", desk.host]
     variables = {**desk.environment, "TERM": "dumb"}
     with pexpect.spawn("ssh", argv, env=variables, timeout=30, encoding="utf-8", dimensions=(40, 250)) as terminal:

@@ -359,7 +359,7 @@ def test_results_of_a_running_run_are_incomplete(here: Here) -> None:
     assert copy.measures.checkpoints == ""
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small disk")
 @pytest.mark.parametrize("way", ["rsync", "tar"])
 def test_a_full_local_disk(here: Here, tmp_path: Path, way: str) -> None:
     run = here.run("write.py")

@@ -31,7 +31,7 @@ def lab(yurt_home: Path) -> Iterator[Lab]:
     problem = usable(NEWEST)
     if problem:
         assert not os.environ.get("SLOW_TESTS"), problem
-        pytest.skip(problem)
+        pytest.skip(f"needs {problem}")
     found = Lab()
     try:
         found.up(slurm=NEWEST)

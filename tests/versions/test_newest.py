@@ -82,7 +82,7 @@ def user(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Laptop]:
     clocks.cache_clear()
     there = laptop.quick("context", "probe", "alpha", "--json").json["data"]["pythons"]
     if any(f"{each}.".startswith(f"{HERE}.") for each in there):
-        pytest.skip(f"the root has Python {HERE} too")
+        pytest.skip(f"needs another Python than {HERE}, which the root file system of this Slurm has, too")
     yield laptop
     clocks.cache_clear()
 
@@ -113,7 +113,7 @@ def test_functions_of_another_python(user: Laptop) -> None:
 def with_this_python(lab: Lab) -> Iterator[None]:
     """On alpha, the module python/3.11 has the Python of the tests."""
     if HERE != "3.11" or not site_python.PROGRAM.exists():
-        pytest.skip("this needs Python 3.11 of Debian, which the module of the lab is named after")
+        pytest.skip("needs Python 3.11 of Debian, which the module of the lab is named after")
     with site_python.given(lab, "alpha", "/opt/python/3.11/bin/python3"):
         yield
 

@@ -390,7 +390,7 @@ class BackendContract:
         assert placed.job and placed.needs is None, "the code was uploaded before"
         assert follow(backend, other).state == "completed" and read(backend, other, "out.log") == "changed"
 
-    @pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes more than a minute: SLOW_TESTS=1")
+    @pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="needs `make test SLOW=1`")
     def test_over_its_time_limit(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         made = plan("sleep", "300", flags={"time": 1})
         clean.append(made)

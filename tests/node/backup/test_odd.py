@@ -152,7 +152,7 @@ assert open("restored/closed").read() == "closed" and os.listdir("restored/room"
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     folder = Path("/tmp") / f"yurt-unreadable-{os.getpid()}"
     folder.mkdir()
@@ -299,7 +299,7 @@ except BackupError as error:
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
 def test_a_folder_that_cannot_be_read_keeps_what_it_had() -> None:
     """It is not taken for an empty one. A workspace that cannot be read is not saved at all."""
     folder = Path(tempfile.mkdtemp(dir="/tmp"))

@@ -16,7 +16,7 @@ from tests.node.service.conftest import ServiceProcess, Start
 from yurt.node.service import namespace
 from yurt.testing.waiting import eventually
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs namespaces of Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux, for its namespaces")
 
 LARGE = 8 << 20
 

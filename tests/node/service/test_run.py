@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import stat
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.node.conftest import pythons
 from tests.node.service.conftest import ECHO, Start
 from yurt.testing.waiting import eventually
 
@@ -34,7 +32,7 @@ else:
     os.execv(sys.executable, [sys.executable, "-c", {ECHO!r}, sys.argv[1]])
 """
 
-needs_unshare = pytest.mark.skipif(sys.platform != "linux", reason="needs namespaces of Linux")
+needs_unshare = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux, for its namespaces")
 
 
 def test_the_phases(start: Start) -> None:
@@ -160,23 +158,6 @@ def test_where_no_network_is_allowed_an_open_port_is_said(start: Start) -> None:
 @needs_unshare
 def test_an_open_port_is_not_used_where_a_network_is_allowed(start: Start) -> None:
     assert start.echo("127.0.0.1@{port}", open=True).ready()["way"] == "network"
-
-
-def pythons() -> list[Any]:
-    """Return the Pythons of this machine; only the oldest and the newest are tried by default."""
-    versions = {
-        int(each.name.split(".")[1]): str(each / "bin/python3") for each in Path.home().glob(".pyenv/versions/3.*")
-    }
-    for minor in set(range(6, 15)) - set(versions):
-        found = shutil.which(f"python3.{minor}")
-        if found and subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode == 0:
-            versions[minor] = found
-    outer = (min(versions), max(versions))
-    slow = [pytest.mark.slow]
-    return [
-        pytest.param(versions[minor], id=f"3.{minor}", marks=[] if minor in outer else slow)
-        for minor in sorted(versions)
-    ]
 
 
 @pytest.mark.parametrize("python", pythons())

@@ -17,7 +17,7 @@ import pytest
 from tests.node.stage.conftest import Node
 from yurt.testing.waiting import eventually
 
-root = pytest.mark.skipif(os.getuid() != 0, reason="mounts a disk")
+root = pytest.mark.skipif(os.getuid() != 0, reason="needs root, to mount a disk")
 
 
 @pytest.fixture
