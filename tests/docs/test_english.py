@@ -25,6 +25,8 @@ AVOIDED = re.compile(
 def prose(file: Path) -> Iterator[tuple[int, str]]:
     """Yield the strings and comments of a source file, or the lines of a page, with their line numbers."""
     text = file.read_text()
+    if not AVOIDED.search(text):
+        return  # reading tokens takes much longer
     if file.suffix == ".py":
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type in (tokenize.STRING, tokenize.COMMENT):

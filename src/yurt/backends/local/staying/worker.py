@@ -117,7 +117,7 @@ class Worker:
         return -(-found // 1024)
 
     def forget_peak(self) -> bool:
-        """Have the kernel record its peak of memory anew; False if it does not."""
+        """Have the kernel record its peak of memory from now on; False if it does not."""
         try:
             with open(f"/proc/{self.pid}/clear_refs", "w") as file:
                 file.write("5")
