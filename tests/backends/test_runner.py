@@ -62,9 +62,13 @@ def test_it_starts_few_programs(home: Path) -> None:
     if not executions.available():
         pytest.skip("needs the Debian package strace, and a machine where it can trace processes")
     assert call("run", "--wait", "true").code == 0  # uploads the code
-    found = executions.executions([YURT, "run", "--wait", "true"])
+    for _attempt in range(20):  # on a busy machine, even this one may run long enough to be sampled
+        found = executions.executions([YURT, "run", "--wait", "true"])
+        ending = json.loads((last(home) / "exit.json").read_text())
+        assert ending["code"] == 0
+        if ending["usage"]["seconds"] < runner.SAMPLED_AFTER:
+            break
     assert len(found) <= PROGRAMS, found
-    assert json.loads((last(home) / "exit.json").read_text())["code"] == 0
 
 
 def ended(home: Path, *words: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from yurt.model.advice import FEWEST, MARGIN, Earlier, advice, memory, rounded_up, span
@@ -88,6 +88,7 @@ def test_other_arguments_say_nothing_of_the_time() -> None:
     assert advice(Resources(minutes=720), [but(RUN, same=False)] * 9) == []
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 @given(st.lists(st.integers(1, 300_000), min_size=1, max_size=20), st.integers(1, 500_000))
 def test_never_less_than_used(used_mb: list[int], asked: int) -> None:
     found = advice(Resources(memory_mb=asked), [used(memory_mb=each) for each in used_mb])
@@ -97,6 +98,7 @@ def test_never_less_than_used(used_mb: list[int], asked: int) -> None:
     assert max(used_mb) * MARGIN - 1 <= advised <= asked / 2
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(1, 3_000_000))
 def test_sizes(mb: int) -> None:
     assert mb <= rounded_up(mb) <= max(64, 1.5 * mb + 1)

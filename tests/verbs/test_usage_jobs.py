@@ -44,13 +44,14 @@ def test_steps_without_control_groups(laptop: Laptop) -> None:
 
 @pytest.mark.parametrize("context", ["alpha", "beta"])
 def test_out_of_memory(laptop: Laptop, submit: Submit, context: str) -> None:
-    """Also if the memory rises fast, what is recorded is at least near the limit."""
+    """Also if the memory rises fast, what is recorded is at least near the limit. A control group knows it for sure."""
     run = submit(context, "--mem", "200M", "--time", "5", "burn.py", "500", "20")
     assert laptop.ended(run)["state"] == "out_of_memory"
     why = laptop.quick("why", run).out
     found = used(laptop, run)
-    assert 180 <= found["memory_mb"] <= 550 and found["memory_limit_mb"] == 200, found
-    assert "limit of 200 MB; it used " in why, why
+    assert found["memory_limit_mb"] == 200 and ("memory_mb" in found or context == "beta"), found
+    assert 180 <= found.get("memory_mb", 200) <= 550, found
+    assert "limit of 200 MB" in why and ("; measured: " in why) == ("memory_mb" in found), why
 
 
 @pytest.mark.parametrize("context", ["alpha", "beta"])

@@ -12,6 +12,8 @@ from yurt.model.usage import Usage
 from yurt.model.usage_tasks import TasksUsage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from yurt.model.run import Run
     from yurt.model.usage_samples import UsageCurve
 
@@ -77,7 +79,11 @@ def print_curves(run: Run, curve: UsageCurve) -> None:
 
     unit, scale = ("minute", 60) if curve.seconds and curve.seconds[-1] > SHORT else ("second", 1)
     times = [each / scale for each in curve.seconds]
-    curves = {"CPUs": curve.cpus, "memory in MB": curve.memory_mb, "GPU in percent": curve.gpu_percent}
+    curves: dict[str, Sequence[float | None]] = {
+        "CPUs": curve.cpus,
+        "memory in MB": curve.memory_mb,
+        "GPU in percent": curve.gpu_percent,
+    }
     known = {
         title: [(x, float(y)) for x, y in zip(times, values, strict=True) if y is not None]
         for title, values in curves.items()

@@ -117,7 +117,7 @@ class Worker:
         return -(-found // 1024)
 
     def forget_peak(self) -> bool:
-        """Have the kernel record its peak of memory from now on; False if it does not."""
+        """Reset the peak of its memory that the kernel records; False if the kernel does not."""
         try:
             with open(f"/proc/{self.pid}/clear_refs", "w") as file:
                 file.write("5")
