@@ -111,6 +111,7 @@ def test_a_script_that_uses_mlflow_itself(trainer: User) -> None:
         assert verbs.send([]).data.changed == 2
         Path(run["folder"], "go").touch()
         assert trainer.quick("wait", run["id"]).code == 0
+        Path(run["folder"], "outputs", "stolen").symlink_to("/etc/passwd")  # a file of this machine is no artifact
         sent = verbs.send(["first"], artifacts=True).data
         assert (sent.changed, sent.artifacts) == (2, 1)
         assert verbs.send([]).data.changed == 0

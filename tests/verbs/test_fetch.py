@@ -571,6 +571,27 @@ def test_files_of_the_project_are_kept(here: Here, tmp_path: Path, way: str) -> 
     assert done.json["warnings"] == [] and not (elsewhere / "notes.txt~").exists()
 
 
+@pytest.mark.parametrize("way", ["rsync", "tar"])
+def test_git_finds_no_commands_of_a_site(here: Here, tmp_path: Path, way: str) -> None:
+    script = (
+        "cd $YURT_OUTPUTS; for each in .git .Git sub/.git; do mkdir -p $each/hooks; "
+        "echo > $each/config; echo > $each/hooks/post-checkout; done; echo > sub/file; echo > .gitignore"
+    )
+    run = here.run("sh", "-c", script)
+    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    for target in (here.project, repository):
+        before = tree(target)
+        done = here("fetch", run, "--to", str(target), "--json", **path)
+        assert (done.code, done.json["data"][0]["method"], done.json["data"][0]["files"]) == (0, way, 2), done
+        assert set(tree(target)) - set(before) == {b".gitignore", b"sub/file"}
+        assert not done.json["data"][0]["complete"], "prune must not count it as a copy"
+    whole = here("fetch", run, "--to", str(tmp_path / "new"), "--json", **path).json["data"][0]
+    assert (whole["files"], whole["complete"]) == (8, True)
+
+
 def test_a_results_folder_of_the_project(here: Here) -> None:
     """It gets no .gitignore. Fetched results are not part of the next snapshot, other files are."""
     (here.project / "results").mkdir()

@@ -1,10 +1,14 @@
-"""`yurt wandb sync`: real offline runs of W&B, and a small program in place of its server."""
+"""`yurt wandb sync`: real offline runs of W&B, and small programs in place of its server and of `wandb`."""
 
 from __future__ import annotations
 
+import http.server
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,10 +30,43 @@ FAKE = """\
 #!/bin/sh
 echo "$1 ${2##*/} ${WANDB_API_KEY-no key} ${WANDB_MODE-no mode}" >> "$HERE/calls"
 [ -e "$2"/run-*.wandb ] || exit 7
+[ -z "$(ls -A)" ] && [ "$WANDB_DIR" = "$PWD" ] || exit 8
+find "$2" -type l -o -name '*.synced' >> "$HERE/odd"
 while [ -e "$HERE/hold-${2##*/}" ]; do : > "$HERE/held-${2##*/}"; sleep 0.1; done
 [ ! -e "$HERE/fail" ] || { echo "it is broken"; echo; exit 3; }
+[ ! -e "$HERE/refuse" ] || { echo "wandb: ERROR no such user"; exit 0; }
+for each in "$2"/*.wandb; do : > "$each.synced"; done
 echo "synced $2"
 """
+
+
+class Refusing(http.server.BaseHTTPRequestHandler):
+    """A server of W&B that does not know the user."""
+
+    answer = b'{"errors":[{"message":"no such user"}]}'
+
+    def do_POST(self) -> None:
+        self.server.calls.append(self.path)  # type: ignore[attr-defined]
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(401)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(self.answer)))
+        self.end_headers()
+        self.wfile.write(self.answer)
+
+    def log_message(self, *_words: object) -> None:
+        """Print nothing."""
+
+
+@contextmanager
+def refusing() -> Iterator[tuple[str, list[str]]]:
+    """Run such a server; yield its address and the paths of the requests that it got."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        calls: list[str] = []
+        server.calls = calls  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", calls
+        server.shutdown()
 
 
 class Uploads:
@@ -66,7 +103,7 @@ def uploads(user: User, tmp_path: Path) -> Uploads:
     return Uploads(user, tmp_path / "wandb program")
 
 
-def test_real_offline_run_without_an_account(user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_offline_run_that_is_refused(user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))  # no login of the user who runs the tests
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     (user.project / "train.py").write_text(TRAIN)
@@ -75,10 +112,17 @@ def test_real_offline_run_without_an_account(user: User, tmp_path: Path, monkeyp
     name = run.json["data"]["run"]["id"]
     assert user.quick("logs", name, "--out").out == "True\n"
     monkeypatch.setattr("shutil.which", lambda _name: None)  # the module of this Python counts
-    failed = user.quick("wandb", "sync", "--json")
+    copies = user.home / "data/wandb/copies" / name / "wandb"
+    copies.mkdir(parents=True)
+    with refusing() as (mine, asked), refusing() as (sites, told):
+        (copies / "settings").write_text(f"[default]\nbase_url = {sites}\n")
+        (copies / "__init__.py").write_text("raise SystemExit('imported')")
+        user.environment |= {"WANDB_BASE_URL": mine, "WANDB_API_KEY": "k" * 40}
+        failed = user.quick("wandb", "sync", "--json")
     assert failed.code == 5, failed
     (folder,) = failed.json["data"]["failed"]
-    assert folder["run"] == name and folder["folder"].startswith("offline-run-") and "API key" in folder["error"]
+    assert folder["run"] == name and folder["folder"].startswith("offline-run-") and folder["error"] == "no such user"
+    assert "/graphql" in asked and not told, "the key goes to no server that the site names"
     monkeypatch.undo()
     monkeypatch.chdir(user.project)
     fake = Uploads(user, tmp_path / "fake")
@@ -116,6 +160,69 @@ def test_failure_is_tried_again(uploads: Uploads) -> None:
     assert f"yurt: {run}: wandb sync offline-run-1 failed: it is broken" in failed.err
     (uploads.folder / "fail").unlink()
     assert uploads.user.quick("wandb", "sync", run).out == "2 synced, 0 skipped, 0 failed\n"
+
+
+def test_refused_by_the_server(uploads: Uploads) -> None:
+    """wandb ends with 0; it only marks what was uploaded."""
+    run = uploads.run("offline-run-1")
+    (uploads.folder / "refuse").touch()
+    failed = uploads.user.quick("wandb", "sync")
+    assert (failed.code, failed.out) == (5, "0 synced, 0 skipped, 1 failed\n")
+    assert f"{run}: wandb sync offline-run-1 failed: no such user" in failed.err
+    (uploads.folder / "refuse").unlink()
+    assert uploads.user.quick("wandb", "sync").out == "1 synced, 0 skipped, 0 failed\n"
+
+
+def test_again(uploads: Uploads) -> None:
+    run = uploads.run("offline-run-1")
+    for _time in range(2):
+        assert uploads.user.quick("wandb", "sync", "--again").out == "1 synced, 0 skipped, 0 failed\n"
+    assert uploads.user.quick("wandb", "sync", "--again", run).out == "1 synced, 0 skipped, 0 failed\n"
+    assert uploads.user.quick("wandb", "sync", run).out == "0 synced, 1 skipped, 0 failed\n"
+    assert uploads.calls() == ["offline-run-1"] * 3 and not (uploads.folder / "odd").read_text()
+
+
+def test_what_a_site_adds_is_not_used(uploads: Uploads, tmp_path: Path) -> None:
+    """Neither marks of wandb, nor settings, nor links to files of this machine."""
+    private, there = tmp_path / "private", '"$WANDB_DIR/wandb/offline-run-1'
+    private.write_text("private")
+    script = f'mkdir -p {there}/files"; : > {there}/run-x.wandb"; : > {there}/run-x.wandb.synced"; '
+    script += f'ln -s {private} {there}/files/stolen"; ln -s x {there}/files/inside"; '
+    script += 'echo > "$WANDB_DIR/wandb/settings"'
+    assert uploads.user.quick("run", "--wait", "sh", "-c", script).code == 0
+    assert uploads.user.quick("wandb", "sync").out == "1 synced, 0 skipped, 0 failed\n"
+    found = [Path(each).name for each in (uploads.folder / "odd").read_text().splitlines()]
+    assert found == ["inside"]
+
+
+INCOMPLETE = (
+    'wandb: ERROR Failed to sync all data from "run-x.wandb": the file ends with an incomplete record. If the run is'
+    " still running, retry after it finishes or use `wandb beta sync --live`."
+)
+
+
+@pytest.mark.parametrize(
+    ("marked", "code", "printed", "why"),
+    [
+        (True, 0, "wandb: [p/x] Finished syncing offline-run-1", ""),
+        (True, 1, "panic: runtime error", "panic: runtime error"),
+        (False, 0, "wandb: ERROR no such user", "no such user"),
+        (False, 0, "wandb: ERROR no such user\nwandb: something else", "no such user"),
+        (False, 0, f"{INCOMPLETE}", ""),
+        (False, 0, f"{INCOMPLETE}\nwandb: ERROR no such user", "no such user"),
+        (False, 0, "Syncing: https://example.org/p/runs/x ... done.", ""),
+        (False, 0, "wandb: ERROR Error while calling W&B API\ndone.", "Error while calling W&B API"),
+        (False, 0, "wandb: Not authenticated.", "wandb: Not authenticated."),
+        (False, 0, "", "wandb did not confirm the upload"),
+        (False, 3, "", "exit code 3"),
+    ],
+)
+def test_what_wandb_says(marked: bool, code: int, printed: str, why: str, tmp_path: Path) -> None:
+    """The outputs of version 0.31, and `done.` of 0.29."""
+    (tmp_path / "run-x.wandb").touch()
+    if marked:
+        (tmp_path / "run-x.wandb.synced").touch()
+    assert wandb.problem(tmp_path, code, printed.encode().splitlines()) == why
 
 
 def test_killed_between_folders_repeats_only_the_one_under_way(uploads: Uploads) -> None:

@@ -23,7 +23,7 @@ LARGEST_LOG = 1 << 20
 def launch(interval: float, budget: int) -> None:
     """Start the agent as a process of its own. RefusedError with its last words if it does not start."""
     paths.make_private(state.folder())
-    argv = [sys.executable, "-m", "yurt", "agent", "start", "--foreground", "--interval", f"{interval:g}s"]
+    argv = [sys.executable, "-P", "-m", "yurt", "agent", "start", "--foreground", "--interval", f"{interval:g}s"]
     argv += ["--budget", str(budget)]
     with open(state.log_file(), "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as log:
         process = subprocess.Popen(
@@ -44,7 +44,7 @@ def launch(interval: float, budget: int) -> None:
 def program() -> list[str]:
     """Return the command line of this yurt."""
     found = Path(sys.executable).with_name("yurt")
-    return [str(found)] if os.access(found, os.X_OK) else [sys.executable, "-m", "yurt"]
+    return [str(found)] if os.access(found, os.X_OK) else [sys.executable, "-P", "-m", "yurt"]
 
 
 def _describes(pid: int) -> bool:

@@ -22,19 +22,25 @@ def wandb() -> None:
     """
 
 
-@verb(wandb, examples=["yurt wandb sync", "yurt wandb sync x7q4z @last-sweep"], context_help="")
+@verb(
+    wandb,
+    examples=["yurt wandb sync", "yurt wandb sync x7q4z @last-sweep", "yurt wandb sync --again x7q4z"],
+    context_help="",
+)
+@click.option("--again", is_flag=True, help="Also upload what was uploaded before.")
 @click.argument("runs", nargs=-1, metavar="[RUN]...", shell_complete=run_names)
-def sync(runs: tuple[str, ...]) -> int:
+def sync(runs: tuple[str, ...], *, again: bool) -> int:
     """Fetch offline runs of W&B and upload them with `wandb sync`.
 
-    By default, takes all runs of this project whose offline runs were not uploaded yet. Each folder is handed once to
-    your own wandb, whose output goes to standard error. The key is that of your wandb login, or WANDB_API_KEY from the
-    environment or from `yurt secret set WANDB_API_KEY`. A run that is still running is left for the next call.
+    By default, takes all runs of this project whose offline runs were not uploaded yet. Each folder is uploaded once by
+    your own wandb, whose output goes to standard error; what W&B does not accept is tried again next time. The key is
+    that of your wandb login, or WANDB_API_KEY from the environment or from `yurt secret set WANDB_API_KEY`. A run that
+    is still running is left for the next call.
     """
     from yurt.verbs import wandb as verbs
 
     app.enable_gc()
-    found = verbs.sync(runs, on_output=_pass_on, watch=_say)
+    found = verbs.sync(runs, again=again, on_output=_pass_on, watch=_say)
     return render.result(found, lambda: _print(found.data))
 
 

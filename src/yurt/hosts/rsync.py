@@ -31,7 +31,7 @@ def bring(
     `names` are folders, or links to folders, in that folder: if given, only their content is fetched.
     UnreachableError: received files are kept, and the next call continues. Strange: nothing was fetched.
     """
-    if isinstance(host, SshHost) and (pick.only or pick.without or names) and not rsync_process.refuses_other_files():
+    if isinstance(host, SshHost) and (pick.selects or names) and not rsync_process.refuses_other_files():
         raise Strange
     excludes = b"".join(_literal(path) + b"\0" for path in pick.without)
     sources, reported = _sources(host, source, names), _reported(pick, progress, names)
@@ -84,7 +84,7 @@ def _argv(
     host: Host, sources: Sequence[str], target: Path, pick: Pick, *, server: str, more: Sequence[str]
 ) -> list[str]:
     argv = ["rsync", *rsync_process.OWN_MODES, *more, f"--partial-dir={PARTIAL}", "--from0", "--exclude-from=-"]
-    argv += ["--backup", "--suffix=~"] if pick.backup else []
+    argv += ["--backup", "--suffix=~", "--exclude=.[gG][iI][tT]"] if pick.backup else []
     argv += ["-m"] if pick.only or pick.files_only else []
     if pick.only:
         argv += ["--include=*/", *(f"--include={glob}" for glob in pick.only), "--exclude=*"]

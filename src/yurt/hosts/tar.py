@@ -150,7 +150,8 @@ def _compare(
         first, *_below = names_in_path = path.split("/")
         if (folders and first not in folders) or not {"", ".", ".."}.isdisjoint(names_in_path):
             raise not_requested(host.name, path)
-        if PARTIAL not in names_in_path and chosen(path, pick, without):
+        kept_out = PARTIAL in names_in_path or (pick.backup and any(name.lower() == ".git" for name in names_in_path))
+        if not kept_out and chosen(path, pick, without):
             matched[first] = matched.get(first, 0) + 1
             if not _is_up_to_date(target / path, facts):
                 wanted.append(name)

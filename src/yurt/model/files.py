@@ -185,7 +185,13 @@ class Pick(msgspec.Struct, frozen=True):
     files_only: bool = False
     """Whether to leave out empty folders."""
     backup: bool = False
-    """Whether a file that is replaced on this machine is kept as NAME~."""
+    """Whether the target has files of the user: one that is replaced is kept as NAME~, and no .git is written, because
+    git runs commands that it finds there."""
+
+    @property
+    def selects(self) -> bool:
+        """Whether not all files in the folder are wanted."""
+        return bool(self.only or self.without or self.backup)
 
 
 class Pull(msgspec.Struct, frozen=True):
@@ -209,7 +215,7 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
     matched: int
     """Number of selected files on the site."""
     vanished: bool = False
-    """Whether files disappeared or changed during the transfer."""
+    """Whether files disappeared or changed during the transfer, or were left out."""
     replaced: int = 0
     """Number of files on this machine that were replaced."""
     hidden: int = 0

@@ -1,12 +1,17 @@
-"""Folders of W&B that runs wrote without internet: which were handed to `wandb sync`, and handing one over."""
+"""Folders of W&B that runs wrote without internet: which were uploaded, and the upload of one with `wandb sync`.
+
+A site wrote these folders: wandb must find neither settings nor modules in them, and no link to a file of this machine.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,16 +20,20 @@ from yurt import private
 from yurt.config import paths, secrets
 from yurt.errors import RefusedError, UserError
 
-FOLDERS = "/wandb/offline-run-*/**"
-"""What to fetch of the results of a run."""
+FILES = ("/wandb/offline-run-*/*.wandb", "/wandb/offline-run-*/*/**")
+"""What to fetch of the results of a run. Not the files beside the log in which wandb notes what it has uploaded."""
 
 KEY = "WANDB_API_KEY"
 
 
-class Ledger:
-    """Which folders were handed over, in a file to which lines are only added. Only one process at a time may use it.
+CUT = b"the file ends with an incomplete record"
+"""What wandb prints of the log of a killed run after it has uploaded all of it that is complete."""
 
-    A line is the run and the folder; a run alone means that all its folders were handed over, or that it has none.
+
+class Ledger:
+    """Which folders were uploaded, in a file to which lines are only added. Only one process at a time may use it.
+
+    A line is the run and the folder; a run alone means that all its folders were uploaded, or that it has none.
     """
 
     def __init__(self) -> None:
@@ -38,7 +47,7 @@ class Ledger:
         return f"{run} {folder}" in self._lines
 
     def count(self, run: str) -> int:
-        """Return how many folders of a run were handed over."""
+        """Return how many folders of a run were uploaded."""
         return sum(line.startswith(f"{run} ") for line in self._lines)
 
     def add(self, run: str, folder: str = "") -> None:
@@ -53,7 +62,7 @@ class Ledger:
 
 
 def home() -> Path:
-    """Return the folder of this machine for W&B: the ledger, and copies of folders that are being handed over."""
+    """Return the folder of this machine for W&B: the ledger, and copies of folders that are being uploaded."""
     return paths.data_home() / "wandb"
 
 
@@ -75,9 +84,10 @@ def forget(run: str) -> None:
 def program() -> list[str]:
     """Return the user's wandb: the program on PATH, or the module of this Python. RefusedError if there is none."""
     if found := shutil.which("wandb"):
-        return [found]
-    if find_spec("wandb") is not None:
-        return [sys.executable, "-m", "wandb"]
+        return [os.path.abspath(found)]  # noqa: PTH100  # links are kept: the environment of a program is beside it
+    spec = find_spec("wandb")
+    if spec is not None and spec.origin is not None:  # a folder of this name is not the module
+        return [sys.executable, "-P", "-m", "wandb"]
     raise RefusedError("wandb is not installed", code="program-missing", hint="install it with `pip install wandb`")
 
 
@@ -92,28 +102,69 @@ def environment() -> dict[str, str]:
     return found
 
 
-def hand_over(command: list[str], folder: Path, env: dict[str, str], on_output: Callable[[bytes], None]) -> str:
-    """Give a folder to `wandb sync`; return its last line if it failed, else an empty text.
+def upload(command: list[str], folder: Path, env: dict[str, str], on_output: Callable[[bytes], None]) -> str:
+    """Give a folder to `wandb sync`; return why it was not uploaded, else an empty text.
 
     It may be repeated: W&B takes a folder with the same run id for the same run.
     """
-    last = b""
-    with subprocess.Popen(
-        [*command, "sync", str(folder)],
-        env=env,
-        cwd=folder.parents[1],  # wandb may write logs of its own
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                last = line if line.strip() else last
-                on_output(line)
-        except BaseException:
-            process.terminate()
-            raise
-    if process.returncode == 0:
-        return ""
-    return last.decode(errors="replace").strip() or f"exit code {process.returncode}"
+    _remove_links(folder)
+    lines: list[bytes] = []
+    # wandb reads settings from ./wandb, and writes logs there.
+    with tempfile.TemporaryDirectory(prefix="sync-", dir=home()) as empty:
+        # PYTHONSAFEPATH: as -P, also for what wandb starts.
+        apart = {**env, "WANDB_DIR": empty, "PYTHONSAFEPATH": "1"}
+        with subprocess.Popen(
+            [*command, "sync", str(folder)],
+            env=apart,
+            cwd=empty,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        ) as process:
+            try:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    if words := re.sub(rb"\x1b\[[0-9;]*m", b"", line).strip():
+                        lines = [*lines[-LINES:], words]
+                    on_output(line)
+            except BaseException:
+                process.terminate()
+                raise
+    return problem(folder, process.returncode, lines)
+
+
+LINES = 100
+"""How many lines of wandb are kept to find out why it failed."""
+
+
+def problem(folder: Path, code: int, lines: Sequence[bytes]) -> str:
+    """Return why a folder was not uploaded, from what wandb printed; an empty text if it was.
+
+    wandb ends with 0 although the server refused the folder; it writes NAME.wandb.synced only if it is complete there.
+    """
+    errors = [line.partition(b"ERROR ")[2] for line in lines if line.startswith(b"wandb: ERROR ")]
+    last = lines[-1] if lines else b""
+    if code == 0:
+        logs = list(folder.glob("*.wandb"))
+        if logs and all(Path(f"{each}.synced").exists() for each in logs):
+            return ""
+        if errors and all(CUT in error for error in errors):
+            return ""
+        if not errors and last.endswith(b"done."):  # before version 0.30: no mark if the run was killed
+            return ""
+    why = errors[-1] if errors and code == 0 else last
+    return why.decode(errors="replace") or (f"exit code {code}" if code else "wandb did not confirm the upload")
+
+
+def forget_uploads(folder: Path) -> None:
+    """Let wandb upload a copy again from its beginning."""
+    for mark in folder.glob("*.wandb.sync*"):
+        mark.unlink()
+
+
+def _remove_links(folder: Path) -> None:
+    """Remove links out of a folder: wandb would upload the file of this machine that they point to."""
+    inside = os.path.realpath(folder)
+    for each in list(folder.rglob("*")):
+        if each.is_symlink() and not os.path.realpath(each).startswith(f"{inside}/"):
+            each.unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,7 +37,10 @@ def add(store: Store, target: Place, entries: Sequence[Entry], *, watch: Watch) 
 def _add_one(target: Place, opened: journal.Journal, run: str, main: str, folder: Path) -> int:
     """Add the results of a run, and what its script logged as artifacts to its own MLflow runs."""
     count = 0
+    real = os.path.realpath(folder)
     for file in sorted(each for each in folder.rglob("*") if each.is_file()):
+        if not os.path.realpath(file).startswith(f"{real}/"):
+            continue  # a link to a file of this machine
         path = file.relative_to(folder)
         owner, below = main, path.parent
         parts = path.parts[1:] if path.parts[0] == layout.OUTPUTS else path.parts

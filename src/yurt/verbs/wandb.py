@@ -1,4 +1,4 @@
-"""wandb: hand the offline runs of W&B that runs left on their sites to the user's `wandb sync`."""
+"""wandb: upload the offline runs of W&B that runs left on their sites with the user's `wandb sync`."""
 
 from __future__ import annotations
 
@@ -30,43 +30,48 @@ class WandbFolder(msgspec.Struct, frozen=True):
     folder: str
     """Its name, such as offline-run-20260101_120000-abcd1234."""
     error: str = ""
-    """The last line of `wandb sync`, if it failed."""
+    """Why `wandb sync` did not upload it."""
 
 
 class WandbSynced(msgspec.Struct, frozen=True, kw_only=True):
-    """What was handed to `wandb sync`."""
+    """What `wandb sync` has uploaded."""
 
     synced: list[WandbFolder]
-    """What was handed over now."""
+    """What was uploaded now."""
     skipped: int
-    """How many folders of these runs were handed over before."""
+    """How many folders of these runs were uploaded before."""
     failed: list[WandbFolder]
-    """What `wandb sync` did not accept; the next call tries again."""
+    """What was not uploaded; the next call tries again."""
     left: int
     """How many folders were not tried, because the first one failed."""
     unfinished: list[str]
-    """Runs that are still running: their folders are handed over when they have finished."""
+    """Runs that are still running: their folders are uploaded when they have finished."""
 
 
 def sync(
-    names: Sequence[str] = (), *, on_output: Callable[[bytes], None], watch: Watch = unwatched
+    names: Sequence[str] = (),
+    *,
+    again: bool = False,
+    on_output: Callable[[bytes], None],
+    watch: Watch = unwatched,
 ) -> Result[WandbSynced]:
-    """Hand each offline run of W&B of these runs, by default of all runs of the project, once to `wandb sync`.
+    """Upload each offline run of W&B of these runs, by default of all runs of the project, once with `wandb sync`.
 
-    A folder counts as handed over when wandb has succeeded; a killed call is repeated with the folder that was under
-    way. Sites that cannot be reached are warnings. RefusedError: wandb is not installed.
+    `again`: also those that were uploaded. A folder counts as uploaded when wandb says so; a killed call is repeated
+    with the folder that was under way. Sites that cannot be reached are warnings. RefusedError: wandb is not installed.
     """
     command = wandb.program()
     index = folders.store()
     with locked(wandb.home() / "ledger"):
         ledger = wandb.Ledger()
-        entries, warnings = _entries(index, names, ledger, watch)
+        earlier = None if again else ledger
+        entries, warnings = _entries(index, names, earlier, watch)
         unfinished = [entry.run.id for entry in entries if not entry.status.final]
-        wanted = [entry for entry in entries if entry.status.final and not ledger.done(entry.run.id)]
+        wanted = [entry for entry in entries if entry.status.final and not (earlier and earlier.done(entry.run.id))]
         errors = _fetch(wanted, watch)
         failed = {entry.run.id for error_entries in errors.values() for entry in error_entries}
         ready = [entry.run.id for entry in wanted if entry.run.id not in failed]
-        found = _hand_over(command, ready, ledger, on_output, watch)
+        found = _upload(command, ready, ledger, on_output, watch, again=again)
         before = sum(ledger.count(entry.run.id) for entry in entries if entry not in wanted)
     done = msgspec.structs.replace(found, skipped=found.skipped + before, unfinished=unfinished if names else [])
     # By default, a run of a context that was removed is no failure.
@@ -77,8 +82,10 @@ def sync(
     )
 
 
-def _entries(index: Store, names: Sequence[str], ledger: wandb.Ledger, watch: Watch) -> tuple[list[Entry], list[str]]:
-    """Return the runs and the tasks that may have folders of W&B, and warnings."""
+def _entries(
+    index: Store, names: Sequence[str], earlier: wandb.Ledger | None, watch: Watch
+) -> tuple[list[Entry], list[str]]:
+    """Return the runs and the tasks that may have folders of W&B, and warnings. Runs in the ledger count if named."""
     if names:
         unfinished = sorted({each.run.context for each in select.which(index, names) if not each.status.final})
         warnings = refresh_contexts(index, unfinished, watch=watch).warnings if unfinished else []
@@ -87,7 +94,8 @@ def _entries(index: Store, names: Sequence[str], ledger: wandb.Ledger, watch: Wa
     project = {"project": [Project().label]}
     unfinished = sorted({entry.run.context for entry in index.newest(where=project, unfinished=True)})
     warnings = refresh_contexts(index, unfinished, watch=watch).warnings if unfinished else []
-    runs = [entry for entry in index.newest(where=project) if not ledger.done(entry.run.id) and entry.run.folder]
+    every = (entry for entry in index.newest(where=project) if entry.run.folder)
+    runs = [entry for entry in every if not (earlier and earlier.done(entry.run.id))]
     found: list[Entry] = []
     for entry in reversed(runs):
         if not entry.run.tasks:
@@ -118,7 +126,7 @@ def _fetch(entries: Sequence[Entry], watch: Watch) -> dict[YurtError, list[Entry
             paths.make_private(target)
             try:
                 watch(Event(f"fetching from {context}"))
-                files.pull(pulls, target, Pick([wandb.FOLDERS]), lambda _size, _total: None, everything=False)
+                files.pull(pulls, target, Pick(wandb.FILES), lambda _size, _total: None, everything=False)
             except YurtError as error:
                 failed[error] = list(some)
     return failed
@@ -139,14 +147,16 @@ def _pull(entry: Entry, contents: Contents) -> Pull:
     return Pull(entry.run.folder, entry.run.id, outputs=measures.outputs != NOTHING, work=measures.work != NOTHING)
 
 
-def _hand_over(
+def _upload(
     command: list[str],
     runs: Sequence[str],
     ledger: wandb.Ledger,
     on_output: Callable[[bytes], None],
     watch: Watch,
+    *,
+    again: bool,
 ) -> WandbSynced:
-    """Hand over the folders of runs. If the very first one fails, the others are not tried."""
+    """Upload the folders of runs. If the very first one fails, the others are not tried."""
     env = wandb.environment()
     synced: list[WandbFolder] = []
     failed: list[WandbFolder] = []
@@ -154,14 +164,16 @@ def _hand_over(
     for run in runs:
         complete = True
         for folder in wandb.folders(run):
-            if ledger.has(run, folder.name):
+            if ledger.has(run, folder.name) and not again:
                 skipped += 1
                 continue
             if failed and not synced:
                 left, complete = left + 1, False
                 continue
             watch(Event(f"wandb sync {folder.name}"))
-            error = wandb.hand_over(command, folder, env, on_output)
+            if again:
+                wandb.forget_uploads(folder)
+            error = wandb.upload(command, folder, env, on_output)
             if error:
                 failed.append(WandbFolder(run, folder.name, error))
                 complete = False

@@ -10,7 +10,7 @@ from yurt.backends import scripts
 from yurt.backends.shell import ownership
 from yurt.errors import UnreachableError
 from yurt.hosts import Host
-from yurt.hosts.base import refusal
+from yurt.hosts.base import not_requested, refusal
 from yurt.hosts.ssh_errors import RETRY
 from yurt.model import layout
 from yurt.model.growth import OVERLAP, Growing, Kind, Reader
@@ -82,7 +82,7 @@ def _owner(path: str, places: dict[str, tuple[int, str]]) -> tuple[int, str]:
         if folder in places:
             at, name = places[folder]
             return at, name + path[len(folder) + 1 :]
-    raise AssertionError(f"the site sent {path}")
+    raise not_requested("the site", path)
 
 
 def _files(chunks: Iterator[bytes], marker: bytes) -> Iterator[tuple[Header, Iterator[bytes]]]:

@@ -40,7 +40,8 @@ def gather(host: Host, folders: Sequence[str]) -> tuple[dict[str, Gathered | Non
     if answer.code:
         raise refusal(host.name, "cannot read the runs", answer.errors)
     cut = len(answer.out) >= BYTES
-    came = gathered.read(answer.out, cut=cut)
+    wanted = frozenset(asked)
+    came = {folder: each for folder, each in gathered.read(answer.out, cut=cut).items() if folder in wanted}
     if cut and not came:
         return {asked[0]: None}, 1
     asked = asked[: asked.index([*came][-1]) + 1] if cut else asked

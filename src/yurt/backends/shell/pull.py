@@ -44,6 +44,13 @@ LOOK = (
 )
 """Prints the contents of a run between marks, and exits unless rsync can fetch all of its results from its outputs."""
 
+WITH_GIT = """\
+for each; do
+  [ -z "$(find "$each/." -name '.[gG][iI][tT]' -print 2> /dev/null | head -n 1)" ] || printf '%s\\n' "$each"
+done
+"""
+"""Prints the run folders that contain a .git."""
+
 HAS_RSYNC = "command -v rsync > /dev/null 2>&1"
 
 Transfer = Callable[..., tuple[str, Brought]]
@@ -72,7 +79,7 @@ def outputs_at_once(
     name = wire.kept_name(script)
     if name not in (host.kept() or ()):
         return None  # contents() sends it
-    if pick.only and not rsync_process.refuses_other_files():
+    if pick.backup or (pick.selects and not rsync_process.refuses_other_files()):
         return None
     mark = f"yurt-contents-{os.urandom(8).hex()}"
     before = f"yurt_first={shlex.quote(calls.rstrip().replace(chr(10), '; '))}; {wire.load_kept(name)}; {LOOK}"
@@ -104,9 +111,33 @@ def pull(
     if has_rsync is None:
         has_rsync = host.run(HAS_RSYNC).code == 0
     bring: Transfer = partial(transfer, host, has_rsync=has_rsync)
+    way, brought = _pull(host, runs, target, pick, progress, transfer=bring, everything=everything)
+    if not pick.backup:
+        return way, brought
+    partly = host.run(WITH_GIT, *(run.folder for run in runs), timeout=600).text.splitlines()
+    names = [run.name for run in runs if run.folder in partly]
+    below = {name: _incomplete(each) if name in names else each for name, each in brought.below.items()}
+    brought = msgspec.structs.replace(brought, below=below)
+    return way, _incomplete(brought) if names else brought
+
+
+def _incomplete(brought: Brought) -> Brought:
+    return msgspec.structs.replace(brought, vanished=True)
+
+
+def _pull(
+    host: Host,
+    runs: Sequence[Pull],
+    target: Path,
+    pick: Pick,
+    progress: Progress,
+    *,
+    transfer: Transfer,
+    everything: bool,
+) -> tuple[str, Brought]:
     several = len(runs) > 1
     if everything:
-        return _pull_part(host, runs, target, pick, progress, transfer=bring, part="", several=several)
+        return _pull_part(host, runs, target, pick, progress, transfer=transfer, part="", several=several)
     # Working directories first: outputs replace a file of the same name.
     method, done = "", []
     refused: RefusedError | None = None
@@ -115,7 +146,7 @@ def pull(
         if having:
             try:
                 method, brought = _pull_part(
-                    host, having, target, pick, progress, transfer=bring, part=part, several=several
+                    host, having, target, pick, progress, transfer=transfer, part=part, several=several
                 )
                 done.append(brought)
             except RefusedError as error:  # such as a file that cannot be read; the others are fetched anyway

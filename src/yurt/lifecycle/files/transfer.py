@@ -184,8 +184,10 @@ class Transfer:
         return {run.id: (way, brought.below[targets[run.id].name]) for run in runs}
 
     def _in_project(self, target: Path) -> bool:
-        """Whether the target contains files of the user's project, which have to be kept."""
+        """Whether the target contains files of the user's project, or of another repository, which have to be kept."""
         project = self._wanted.project
+        if self._wanted.folder is not None and (target / ".git").exists():
+            return True
         if project is None:
             return False
         path = target.resolve()

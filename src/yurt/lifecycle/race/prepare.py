@@ -156,4 +156,5 @@ def _ssh(folder: str, address: str) -> list[str]:
 def _carrier() -> list[str]:
     """Return the command of this machine that carries claims."""
     homes = {"YURT_CONFIG_HOME": paths.config_home(), "YURT_DATA_HOME": paths.data_home()}
-    return ["env", *(f"{name}={path}" for name, path in homes.items()), sys.executable, "-m", "yurt", "agent", "once"]
+    yurt = [sys.executable, "-P", "-m", "yurt"]
+    return ["env", *(f"{name}={path}" for name, path in homes.items()), *yurt, "agent", "once"]

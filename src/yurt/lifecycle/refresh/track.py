@@ -56,7 +56,7 @@ def _start() -> None:
         paths.make_private(folder)
         with open(folder / "track.log", "wb", opener=private.opener) as log:
             subprocess.Popen(
-                [sys.executable, "-m", "yurt", "mlflow", "--due"],
+                [sys.executable, "-P", "-m", "yurt", "mlflow", "--due"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

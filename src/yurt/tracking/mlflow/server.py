@@ -35,7 +35,8 @@ def serving(place: Place, socket: Path) -> Iterator[subprocess.Popen[bytes]]:
     argv += ["--default-artifact-root", (journal.folder() / "artifacts").as_uri()]
     argv += ["--uvicorn-opts", f"--uds {shlex.quote(str(socket))} --log-level warning"]
     environment = {name: value for name, value in os.environ.items() if name not in OWN}
-    environment |= {**QUIET, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    # PYTHONSAFEPATH: neither the server nor what it starts imports modules from the current folder.
+    environment |= {**QUIET, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONSAFEPATH": "1"}
     with open(log, "wb", opener=private.opener) as output:
         process = subprocess.Popen(
             ["sh", "-c", WATCHED, "sh", *argv],

@@ -66,7 +66,8 @@ class Process:
 @contextmanager
 def running(page: PageFolder, logdir: Path, seconds: float) -> Iterator[Process]:
     """Run TensorBoard over a log folder, which it reads every so many seconds, while the context lasts."""
-    argv = [sys.executable, "-m", "yurt.node.service.tensorboard_server", str(page.socket), str(logdir), f"{seconds:g}"]
+    argv = [sys.executable, "-P", "-m", "yurt.node.service.tensorboard_server"]
+    argv += [str(page.socket), str(logdir), f"{seconds:g}"]
     with open(page.folder / LOG, "wb", opener=private.opener) as log:
         # A session of its own: Ctrl-C in the terminal must not reach it before yurt has cleaned up.
         child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd="/", start_new_session=True)
