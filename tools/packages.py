@@ -27,6 +27,7 @@ FOR_TESTS = (
     "chromium",
     "mmdebstrap",
     "strace",
+    "acl",
 )
 NEEDED = (*packages.PACKAGES, *FOR_TESTS)
 

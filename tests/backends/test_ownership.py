@@ -44,9 +44,9 @@ def shell(request: pytest.FixtureRequest) -> list[str]:
     return ["busybox", "sh"] if request.param == "busybox" else [str(request.param)]
 
 
-def own(storage: Path, shell: list[str]) -> str:
-    """Return why a folder is not safe; empty if it is."""
-    text = scripts.text("own.sh", "job")
+def own(storage: Path, shell: list[str], before: str = "") -> str:
+    """Return why a folder is not safe; empty if it is. `before`: commands that replace programs."""
+    text = scripts.text("own.sh", "job") + before
     text += f'own {quoting.own_arguments([str(storage / name) for name in BELOW])} || echo "$? $unsafe"'
     done = subprocess.run([*shell, "-c", text], capture_output=True, text=True, check=True)
     assert not done.stderr
@@ -140,6 +140,87 @@ def test_a_group_with_the_name_of_the_user_and_other_members(storage: Path) -> N
     assert done.stdout == f"40 other users can write to {storage}/yurt\n"
 
 
+def allow(entries: str, path: Path) -> None:
+    """Add entries to the access control list of a folder."""
+    if shutil.which("setfacl") is None:
+        pytest.skip("setfacl is not installed")
+    done = subprocess.run(["setfacl", "-m", entries, str(path)], capture_output=True, text=True, check=False)
+    if "not supported" in done.stderr:
+        pytest.skip("this file system has no access control lists")
+    assert not done.returncode, done.stderr
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("entries", "safe"),
+    [
+        ("u:12345:rwx", False),
+        ("u:12345:-w-", False),
+        ("g:12345:rwx", False),
+        ("u:12345:rwx,m::r-x", True),
+        ("u:12345:r-x,g::rwx", True),
+        ("u:12345:r-x,g:12345:r-x,u:0:rwx", True),
+        ("g:0:rwx", True),
+        ("d:u:12345:rwx", True),
+        ("d:u:12345:rwx,g::rwx", True),
+        ("d:u:12345:r-x,u:12345:rwx", False),
+    ],
+)
+def test_access_control_lists(storage: Path, shell: list[str], entries: str, safe: bool) -> None:
+    """The bits of the group are the mask of a list: the group may be that of the user alone, and bob is on the list."""
+    allow(entries, storage)
+    assert own(storage, shell) == ("" if safe else "40 other users can replace folders in storage")
+    storage.chmod(storage.stat().st_mode & ~0o022)
+    assert own(storage, shell) == "", "as the hint says"
+    allow(entries, storage / "yurt")
+    assert own(storage, shell) == ("" if safe else "40 other users can write to yurt")
+    (storage / "yurt").chmod(0o700)
+    assert own(storage, shell) == ""
+
+
+@needs_root
+def test_a_list_that_new_folders_inherit(storage: Path, shell: list[str]) -> None:
+    """It overrides the umask. yurt's folder is made with mode 0700, so nobody gets to what is below it."""
+    shutil.rmtree(storage / "yurt")
+    allow("d:u:12345:rwx", storage)
+    (storage / "yurt").mkdir(mode=0o700)
+    subprocess.run(["mkdir", "-p", str(storage / BELOW[-1])], umask=0o077, check=True)
+    assert (storage / BELOW[-1]).stat().st_mode & 0o020
+    assert own(storage, shell) == ""
+    (storage / "yurt").chmod(0o710)
+    assert own(storage, shell) == f"40 other users can write to {BELOW[1]}"
+
+
+@needs_root
+def test_a_list_without_a_program_that_reads_it(storage: Path, shell: list[str]) -> None:
+    missing = "getfacl() { return 127; }\nnfs4_getfacl() { return 127; }\n"
+    (storage / "yurt").chmod(0o770)
+    assert own(storage, shell, missing) == "", "no list: the group is root's alone"
+    allow("u:0:rwx", storage / "yurt")
+    assert own(storage, shell, missing) == "40 this host has no getfacl or nfs4_getfacl to tell who can write to yurt"
+    (storage / "yurt").chmod(0o700)
+    assert own(storage, shell, missing) == ""
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("entry", "safe"),
+    [
+        ("A::OWNER@:rwaDxtTnNcCoy\nA::GROUP@:rwaxtncy\nA::EVERYONE@:tncy", True),
+        ("A::OWNER@:rwaDxtTnNcCoy\nA::bob@big.example:rxtncy", True),
+        ("A::OWNER@:rwaDxtTnNcCoy\nA::bob@big.example:rwaxtncy", False),
+        ("A:fdi:bob@big.example:rwaxtncy\nD::bob@big.example:wa", True),
+        ("A:g:staff@big.example:tncyC", False),
+    ],
+)
+def test_lists_of_nfs(storage: Path, shell: list[str], entry: str, safe: bool) -> None:
+    """With what nfs4_getfacl prints: the lab has no file system with such lists. getfacl knows only the mode there."""
+    mode = "getfacl() { printf '%s\\n' user::rwx group::rwx other::---; }\n"
+    nfs = f"nfs4_getfacl() {{ printf '%s\\n' '# file: x' '{entry}'; }}\n"
+    (storage / "yurt").chmod(0o770)
+    assert own(storage, shell, mode + nfs) == ("" if safe else "40 other users can write to yurt")
+
+
 def test_links(storage: Path, shell: list[str], tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir(mode=0o700)
     (storage / "yurt").rename(tmp_path / "disk" / "yurt")
@@ -228,6 +309,24 @@ def test_bob_made_the_folder_first(scratch: OpenScratch) -> None:
     scratch.bob("rm yurt")
     run = laptop.run("alpha", "true")["run"]["id"]
     assert laptop.ended(run)["state"] == "completed", "a scratch with the sticky bit is safe"
+
+
+@pytest.mark.lab
+def test_bob_is_on_the_access_control_list(scratch: OpenScratch) -> None:
+    """The folder is alice's, and so is its group, of which she is the only member."""
+    laptop = scratch.laptop
+    scratch.admin(f"chown alice:alice {scratch.path} && chmod 770 {scratch.path}")
+    run = laptop.run("alpha", "true")["run"]["id"]
+    assert laptop.ended(run)["state"] == "completed"
+    scratch.admin(f"setfacl -m u:bob:rwx {scratch.path}")
+    scratch.bob("mv yurt old && mkdir -p yurt && rmdir yurt && mv old yurt")  # he can replace it
+    said = laptop("--context", "alpha", "run", "true")
+    assert said.code == 5 and f"other users can replace folders in {scratch.path}" in said.err, said
+    assert f"`chmod go-w {scratch.path}`" in said.err
+    scratch.ssh("alpha", f"chmod go-w {scratch.path}")
+    run = laptop.run("alpha", "true")["run"]["id"]
+    assert laptop.ended(run)["state"] == "completed", "the mask keeps him out"
+    assert "ermission denied" in scratch.bob("mv yurt old 2>&1 || :")
 
 
 @pytest.mark.lab

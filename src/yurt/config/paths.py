@@ -62,10 +62,9 @@ def _safe(folder: str, *files: str) -> str:
 def check_owner(file: str | Path, about: os.stat_result, opened: int | None = None) -> None:
     """UserError if another user than root owns a file or folder, or can write to it. `opened`: its descriptor."""
     import stat
-    from pathlib import Path
 
-    from yurt.config.trust import only_mine
     from yurt.errors import UserError
+    from yurt.node.writers import others_write
 
     person = invoking_user()
     user = person[0] if person is not None else os.geteuid()
@@ -76,9 +75,7 @@ def check_owner(file: str | Path, about: os.stat_result, opened: int | None = No
             code="config-unsafe",
             hint=f"check its content, then make it yours: `sudo chown {each}{user} {typed}`",
         )
-    same = opened if opened is not None else Path(file)
-    shared = about.st_mode & stat.S_IWGRP and not only_mine(same, about.st_gid, user)
-    if shared or about.st_mode & stat.S_IWOTH:
+    if others_write(str(file) if opened is None else opened, about, user):
         raise UserError(
             f"cannot use {file}: other users can write to it, and could run programs as you",
             code="config-unsafe",

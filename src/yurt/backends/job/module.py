@@ -29,7 +29,7 @@ FILES = {
 PROGRAMS: dict[str, Sequence[str]] = {"dev": ("backup", "dev"), "service": ("service",), "stage": ("stage",)}
 """The programs of dev nodes, of services, and of runs that stage files: all files of these folders."""
 
-SHARED = ("files.py", "limits.py")
+SHARED = ("files.py", "limits.py", "writers.py")
 """What these programs share."""
 
 

@@ -61,18 +61,51 @@ own_modes() { # checks the lines MODE PATH in own_open: their groups, or all use
       "$own_base",*) ;;
       *) [ -n "$own_entered" ] || continue ;; # as in a folder with a default ACL: nobody else can get there
     esac
-    case $own_mode in ????????w*) ;; *) ! own_group_is_private || continue ;; esac
+    own_unread=
+    case $own_mode in ????????w*) ;; *) ! own_writers_are_mine || continue ;; esac
     unsafe="other users can write to $own_each"
     case $own_each in */. | */..) unsafe="other users can replace folders in $(cd -P "$own_each" && pwd)" ;; esac
+    [ -z "$own_unread" ] || unsafe="this host has no getfacl or nfs4_getfacl to tell who can ${unsafe#other users can }"
     if [ -O "$own_each" ]; then return 40; else return 41; fi
   done << own_end
 $own_open
 own_end
 }
-own_group_is_private() { # whether own_each belongs to a group of this user alone
-  read -r _mode _links _owner own_group _rest << own_end
+own_writers_are_mine() { # whether the bit of the group, or what it is the mask of, lets only this user write to own_each
+  read -r own_marks _links _owner own_group _rest << own_end
 $(LC_ALL=C ls -ldH "$own_each")
 own_end
-  [ "$own_group" = "$(id -un)" ] || return
-  case $(getent group "$own_group") in "$own_group":*: | "$own_group":*:"$own_group") ;; *) return 1 ;; esac
+  own_list=$(LC_ALL=C getfacl -cEnp -- "$own_each" 2> /dev/null)
+  case $own_list in
+    *mask::* | *default:*) ;;
+    *) # no list of POSIX; getfacl makes one of the mode then
+      own_list=$(LC_ALL=C nfs4_getfacl "$own_each" 2> /dev/null)
+      case $own_list,$own_marks in
+        ,??????????+*) own_unread=yes && return 1 ;;
+        ,*) own_list=group::w ;;
+      esac
+      ;;
+  esac
+  own_number=$(id -u)
+  while IFS=: read -r own_kind own_who own_rights own_nfs; do
+    case $own_kind:$own_who in
+      user: | user:0 | user:"$own_number") ;;
+      user:*) case $own_rights in *w*) return 1 ;; esac ;;
+      group:*) case $own_rights in *w*) own_group_is_private "${own_who:-$own_group}" || return 1 ;; esac ;;
+      A:*i*) ;; # NFSv4: only for what is created below
+      A:*)
+        case $own_rights:$own_nfs in
+          OWNER@:*) ;;
+          GROUP@:*[waDCo]*) own_group_is_private "$own_group" || return 1 ;;
+          *:*[waDCo]*) return 1 ;;
+        esac
+        ;;
+    esac
+  done << own_end
+$own_list
+own_end
+}
+own_group_is_private() { # own_group_is_private GROUP: whether a group, by name or number, is this user's alone
+  own_name=$(id -un)
+  case $(getent group "$1") in "$own_name":*: | "$own_name":*:"$own_name") ;; *) return 1 ;; esac
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import stat
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -226,8 +225,14 @@ def _check_own(base: str) -> None:
         return
     if found.st_uid != os.geteuid():
         raise ownership.refused("this machine", ownership.FOREIGN, f"{base} belongs to another user")
-    if found.st_mode & stat.S_IWOTH:
+    if found.st_mode & 0o022 and _others_write(base, found):
         raise ownership.refused("this machine", ownership.OPEN, f"other users can write to {base}")
+
+
+def _others_write(base: str, about: os.stat_result) -> bool:
+    from yurt.node.writers import others_write  # rarely needed
+
+    return others_write(base, about, os.geteuid())
 
 
 def _runs(ticket: dict[str, Any], run: str, winner: str) -> bool:

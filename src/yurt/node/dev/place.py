@@ -1,6 +1,5 @@
 """Where the workspace is on the node's own disk, and whether that folder is this user's alone."""
 
-import grp
 import os
 import pwd
 import stat
@@ -8,6 +7,7 @@ from typing import List, Mapping, NamedTuple, Tuple
 
 from yurt.node.dev.config import Config
 from yurt.node.files import NodeError, private_folder
+from yurt.node.writers import others_write
 
 SCRATCH = ("/scratch", "/local", "/localscratch", "/lscratch", "/raid/scratch")
 
@@ -57,7 +57,7 @@ def unsafe(path: str) -> str:
             return "%s is not a folder" % path
         if found.st_uid != os.getuid():
             return "%s belongs to another user" % path
-        if found.st_mode & 0o002 or (found.st_mode & 0o020 and not _is_private_group(found.st_gid)):
+        if others_write(path, found, os.getuid()):
             return "other users can write to %s; correct it with `chmod go-w %s`" % (path, path)
         above = os.path.dirname(os.path.realpath(path))
     except OSError:
@@ -66,24 +66,11 @@ def unsafe(path: str) -> str:
         found = os.lstat(above)
         if found.st_uid not in (0, os.getuid()):
             return "%s belongs to another user, who can replace folders in it" % above
-        if not found.st_mode & stat.S_ISVTX and (
-            found.st_mode & 0o002 or (found.st_mode & 0o020 and not _is_private_group(found.st_gid))
-        ):
+        if not found.st_mode & stat.S_ISVTX and others_write(above, found, os.getuid()):
             return "other users can replace folders in %s" % above
         if above == os.path.dirname(above):
             return ""
         above = os.path.dirname(above)
-
-
-def _is_private_group(number: int) -> bool:
-    """Return whether a group is that of root, or of this user alone."""
-    if number == 0:
-        return True
-    try:
-        found = grp.getgrgid(number)
-    except KeyError:
-        return False
-    return found.gr_name == user() and not set(found.gr_mem) - {user()}
 
 
 def choose(config: Config, environment: Mapping[str, str]) -> Tuple[Place, List[str]]:
