@@ -30,6 +30,9 @@ while os.getppid() == int(sys.argv[1]):
 PERIOD = 100_000
 """Microseconds between two allotments of CPU time, the kernel's default."""
 
+STOPPED = 2
+"""pytest's exit code after Ctrl-C, or if it cannot collect the tests: the next repetition would end the same way."""
+
 CGROUPS = Path("/sys/fs/cgroup")
 NAME = "yurt-test"
 
@@ -55,6 +58,8 @@ def repeat(times: int, load: float, quota: float, run: Callable[[list[str], Path
             failed.update(failures)
             ran.update(test for test, outcome in found.items() if outcome != "skipped")
             broken += code != 0 and not failures
+            if code == STOPPED:
+                break
     for line in summary(ran, failed):
         print(f"test: {line}")
     if broken:

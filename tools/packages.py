@@ -21,6 +21,7 @@ FOR_TESTS = (
     "gnome-keyring",
     "shellcheck",
     "tmux",
+    "systemd",
     "busybox",
     "toybox",
     "libarchive-tools",

@@ -50,8 +50,8 @@ CHANGED_SECONDS = 80.0
 def main() -> int:
     started = time.monotonic()
     keep_bytecode()
-    only, again = os.environ.get("ONLY", "").split(), int(os.environ.get("AGAIN") or 0)
-    if again and not only:
+    only, times = os.environ.get("ONLY", "").split(), int(os.environ.get("AGAIN") or 0)
+    if times and not only:
         print('test: AGAIN repeats some tests; name them: make test AGAIN=5 ONLY="tests/cli/test_frame.py"')
         return 2
     if packages.main():
@@ -59,9 +59,9 @@ def main() -> int:
     if os.environ.get("SLOW"):
         os.environ["SLOW_TESTS"] = "1"
     seed = int(os.environ.get("SEED") or random.randrange(10**6))
+    if times:
+        return run_again(times, seed, only)
     print(f"test: the order of the tests is drawn from SEED={seed}", flush=True)
-    if again:
-        return run_again(again, seed, only)
     if only:
         code = run_only(seed, only)
     elif os.environ.get("CHANGED"):
@@ -97,7 +97,9 @@ def run_changed(seed: int, until: float) -> int:
     for line in changed.lines(chosen):
         print(f"test:   {line}")
     if rest := [path for path in files if tree.unmapped(path)]:
-        print(f"test:   no test belongs to: {' '.join(rest)}; `make test` runs all tests", flush=True)
+        print(f"test:   none: {' '.join(rest)}")
+    if rest or not files:
+        print("test:   `make test` runs all tests", flush=True)
     with lint.types_of(files, until) as failed:
         codes = [int(lint.changed(files))]
         if chosen:
@@ -166,8 +168,9 @@ def run_again(times: int, seed: int, paths: list[str]) -> int:
     seeds = itertools.repeat(seed) if os.environ.get("SEED") else itertools.count(seed)
 
     def run(words: list[str], outcomes: Path) -> int:
-        order = ["--seed", str(next(seeds))]
-        return pytest("", *order, "--outcomes", str(outcomes), *paths, before=words)
+        drawn = next(seeds)
+        print(f"test: SEED={drawn}", flush=True)
+        return pytest("", "--seed", str(drawn), "--outcomes", str(outcomes), *paths, before=words)
 
     with lab_that_stays_up():
         try:
@@ -205,4 +208,7 @@ def pytest(marks: str, *arguments: str, before: Sequence[str] = ()) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:  # pytest has printed what it did until then
+        sys.exit(130)

@@ -55,6 +55,14 @@ def sweep(user: User) -> str:
     return name
 
 
+@pytest.fixture
+def other_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
+    """A user without the sweep, for other runs: some tests name the last sweep, or all runs."""
+    with User(tmp_path) as found:
+        monkeypatch.chdir(found.project)
+        yield found
+
+
 def table(text: str) -> list[dict[str, str]]:
     """Return the rows below the headings."""
     lines = text.splitlines()
@@ -80,12 +88,12 @@ def test_ps_on_a_terminal(user: User, sweep: str, columns: int, words: str) -> N
     assert "\x1b[32m━" in raw and "\x1b[31mx" in raw
 
 
-def test_a_run_has_no_tasks(user: User) -> None:
-    run = user("--json", "run", "--wait", "true").json["data"]["run"]["id"]
-    (row,) = (row for row in user("ps", "--cached", "--json").json["data"] if row["id"] == run)
+def test_a_run_has_no_tasks(other_user: User) -> None:
+    run = other_user("--json", "run", "--wait", "true").json["data"]["run"]["id"]
+    (row,) = (row for row in other_user("ps", "--cached", "--json").json["data"] if row["id"] == run)
     assert (row["tasks"], row["task_states"]) == (0, {})
     for words in (["--csv"], ["--sort", "lr"], ["--filter", "lr=1"], ["--limit", "3"], ["--plot", "loss"]):
-        assert said(user.quick("show", run, *words), 2) == f"{words[0]} is only for sweeps, but {run} is a single run"
+        assert said(other_user.quick("show", run, *words), 2) == f"{words[0]} is only for sweeps, but {run} is a single run"
 
 
 def test_show(user: User, sweep: str) -> None:
@@ -232,19 +240,19 @@ def test_completion(user: User, sweep: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert complete("zzzzzz.") == []
 
 
-def test_while_it_runs(user: User) -> None:
+def test_while_it_runs(other_user: User) -> None:
     words = ("--max-parallel", "2", "--grid", "code=0..5", "--", "sh", "-c", PATIENT)
-    run = user("--json", "run", *words).json["data"]["run"]
+    run = other_user("--json", "run", *words).json["data"]["run"]
 
     def shown() -> dict[str, Any]:
-        data: dict[str, Any] = user("show", run["id"], "--json").json["data"]
+        data: dict[str, Any] = other_user("show", run["id"], "--json").json["data"]
         return data
 
     eventually(lambda: shown()["task_states"] == {"running": 2, "queued": 4})
     found = shown()
     assert (found["status"]["state"], found["status"]["ended"]) == ("running", None)
     assert [row["state"] for row in found["rows"]] == ["running"] * 2 + ["queued"] * 4
-    lines = [line.split() for line in user("show", run["id"]).out.splitlines()[-6:]]
+    lines = [line.split() for line in other_user("show", run["id"]).out.splitlines()[-6:]]
     assert [(line[1], line[-1]) for line in lines[1:4]] == [("running", "1"), ("queued", "2"), ("queued", "3")]
     Path(run["folder"], "go").touch()
     eventually(lambda: shown()["task_states"] == {"completed": 1, "failed": 5})

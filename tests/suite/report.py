@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -148,7 +147,7 @@ class Reporter:
         if reporter is not None:
             reporter.ensure_newline()
             reporter.write_line(text)
-            sys.stdout.flush()
+            reporter.flush()  # of the terminal, not of what a test captures
 
 
 def skips(skipped: dict[str, list[str]]) -> Iterator[str]:

@@ -44,6 +44,16 @@ def test_a_repetition_without_a_result(code: int, result: int) -> None:
     assert again.repeat(1, 0, 0, lambda _words, _outcomes: code) == result
 
 
+def test_ctrl_c_ends_all_repetitions() -> None:
+    calls: list[Path] = []
+
+    def run(_words: list[str], outcomes: Path) -> int:
+        calls.append(outcomes)
+        return 2
+
+    assert again.repeat(3, 0, 0, run) == 1 and len(calls) == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_the_load_ends_with_the_tool(number: signal.Signals) -> None:
     script = "import time\nfrom tools import again\nwith again.busy(2):\n print('busy', flush=True)\n time.sleep(600)"
