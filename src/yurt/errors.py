@@ -37,6 +37,7 @@ CODES: dict[str, str] = {
     "runtime-unsafe": "The folder for connection sockets is not private.",
     "site-refused": "The site rejected the operation; the message includes the reason.",
     "storage-unsafe": "Other users own a folder of yurt, or can write to it.",
+    "cancel-unconfirmed": "Slurm still lists the job of a run after it was cancelled. Safe to retry.",
     "slurm-not-responding": "Slurm is installed on the site, but its controller does not respond.",
     "output-failed": "yurt cannot write its output.",
     "cannot-write": "A file or folder on this machine cannot be written.",

@@ -23,11 +23,13 @@ def launch(
     for name, does in {"squeue": f"cat {home}/queue", "sbatch": f'echo "$*" >> {home}/calls; echo 99'}.items():
         (programs / name).write_text(f"#!/bin/sh\n{does}\n")
         (programs / name).chmod(0o755)
-    (home / "queue").write_text(queue)
+    (home / "queue").write_text(f"ARRAY_JOB_ID COMMENT\n{queue}")
     (home / "calls").write_text("")
     state = f"id=s1 start='{start}' sync={sync} nonce=n hold='' env='' shares='' mask=022\n"
     options = "--hold --comment='home_sync yurt:s1'" if sync else "--comment=yurt:s1"
-    text = script.gate() + scripts.text("env_state.sh", "job") + scripts.text("launch.sh", "slurm")
+    text = (
+        scripts.plain_slurm() + script.gate() + scripts.text("env_state.sh", "job") + scripts.text("launch.sh", "slurm")
+    )
     done = subprocess.run(
         [*shell.split(), "-c", f"{text}\n{state}find_job\nlaunch --partition=main {options}\n"],
         env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},

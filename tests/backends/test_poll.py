@@ -25,11 +25,14 @@ SHELLS = ["dash", "bash", "bash --posix"]
 AWKS = ["mawk", "gawk"]
 
 
+HEADER = "|COMMENT   |JOBID|STATE|REASON|START_TIME|NODELIST|NAME\n"
+
+
 def poll(home: Path, rows: Sequence[str], refs: Sequence[RunRef], *, shell: str = "dash", awk: str = "mawk") -> str:
     """Return what poll.sh prints for rows of squeue, which may begin with ten characters of a comment: |home_sync |."""
     programs = home / "bin"
     programs.mkdir(exist_ok=True)
-    (home / "queue").write_text("".join(f"{row if row[0] == '|' else f'|(null)    |{row}'}\n" for row in rows))
+    (home / "queue").write_text(HEADER + "".join(f"{row if row[0] == '|' else f'|(null)    |{row}'}\n" for row in rows))
     for name, does in {
         "squeue": f"cat {home}/queue",
         "sacct": f'echo "$@" >> {home}/asked',

@@ -24,6 +24,7 @@ for format; do :; done
 held=JobHeldUser priority=0
 [ ! -e "$SITE/released" ] || held=None priority=9
 comment=$(cat "$SITE/comment")
+echo HEADER
 case $format in
   '%F|%V|%r|%Q|%k') echo "7|2026-01-01T00:00:00|$held|$priority|$comment" ;;
   '%F %k') echo "7 $comment" ;;
@@ -74,7 +75,8 @@ class Site:
 
     @property
     def build(self) -> str:
-        return f'{backend_scripts.text("env_state.sh", "job")}release_built "{self.folder}/env" 7\n'
+        text = backend_scripts.plain_slurm() + backend_scripts.text("env_state.sh", "job")
+        return f'{text}release_built "{self.folder}/env" 7\n'
 
     def run(self, script: str, other: str = "", at: int = -1, *, shell: str = "dash") -> str:
         (self.folder / "count").write_text("0\n")

@@ -48,7 +48,7 @@ def test_without_an_answer_of_the_queue_nothing_is_removed(tmp_path: Path) -> No
     def prune(queue: str) -> subprocess.CompletedProcess[str]:
         squeue.write_text(f"#!/bin/sh\n{queue}\n")
         squeue.chmod(0o755)
-        text = scripts.text("env_state.sh", "job") + scripts.text("env_prune.sh")
+        text = scripts.plain_slurm() + scripts.text("env_state.sh", "job") + scripts.text("env_prune.sh")
         argv = ["sh", "-c", text, "sh", str(base), str(base), "0", "", f"env:{old}"]
         path = f"{programs}:{os.environ['PATH']}"
         return subprocess.run(argv, env={"PATH": path}, capture_output=True, text=True, check=False)
@@ -56,8 +56,11 @@ def test_without_an_answer_of_the_queue_nothing_is_removed(tmp_path: Path) -> No
     done = prune("echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
     assert (done.returncode, done.stdout) == (1, "") and "Unable to contact" in done.stderr
     assert len(list((base / "envs" / old).iterdir())) == 3
-    assert prune(f"echo yurt-env-{old}").stdout == "", "a job is building it"
-    assert prune("true").stdout.startswith(f"env {old} ")
+    for said in ("true", "echo slurm_load_jobs error"):
+        done = prune(said)
+        assert (done.returncode, done.stdout) == (1, "") and "squeue printed no table" in done.stderr
+    assert prune(f"echo NAME; echo yurt-env-{old}").stdout == "", "a job is building it"
+    assert prune("echo NAME").stdout.startswith(f"env {old} ")
     left = sorted(str(path.relative_to(base / "envs")) for path in (base / "envs").rglob("*") if path.is_file())
     assert left == [f"{old}/lock", f"{half}/lock"], "a removal that was killed is finished"
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from yurt.backends import scripts
 from yurt.errors import no_kubernetes
 from yurt.hosts import Host, LocalHost, SshHost
 from yurt.model.context import Context
@@ -44,5 +45,7 @@ def host_of(context: Context) -> Host:
     if context.type == "local":
         return LocalHost()
     if context.type == "slurm" and context.slurm_url:
-        return SshHost(context.name, context.slurm_url, context.ssh_options, context.ssh_command)
+        host = SshHost(context.name, context.slurm_url, context.ssh_options, context.ssh_command)
+        host.prelude = scripts.plain_slurm()
+        return host
     raise no_kubernetes(context.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +14,13 @@ PACKAGES = Path(__file__).parent
 def receiver() -> str:
     """Return the functions that receive and check code."""
     return text("unchanged.sh") + text("receive.sh") + "\n"
+
+
+@cache
+def plain_slurm() -> str:
+    """Return the functions of slurm.sh, without its comments, and a call that clears the variables of Slurm."""
+    lines = (re.sub(r"(^|\s+)# .*", "", line) for line in text("slurm.sh", "job").split("\n"))
+    return "\n".join(line for line in lines if line.strip()) + "\nplain_slurm\n"
 
 
 @cache

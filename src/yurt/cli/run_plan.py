@@ -56,6 +56,9 @@ def print_plan(view: PlanView) -> None:
         print(f"# secrets (names only): {' '.join(run.secrets)}")
     for each in run.settings:
         print(f"# {each.key}: {render.plain(render.value(each.value))} ({render.plain(each.source)})")
+    if call.current().verbose:
+        for name, value in view.sbatch_variables.items():
+            print(f"# {name}: {render.plain(value)} (environment on {run.context}; for what yurt does not set)")
     print(f"# {render.plain(view.submitted_as)}")
     script, data = view.script, view.data
     if not call.current().verbose:

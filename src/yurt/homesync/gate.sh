@@ -4,7 +4,7 @@
 # a space. A good sync changes the word to `home_synced`, and then releases the job, unless it also waits for its
 # environment: the builder of that removes wait.JOB, and then reads the comment. So the later of the two releases it.
 home_jobs() { # prints JOB|SUBMITTED|REASON|PRIORITY|COMMENT of the pending jobs of this user
-  LC_ALL=C TZ=UTC SLURM_TIME_FORMAT=standard timeout 60 squeue -h -t PENDING -u "$(id -un)" -o '%F|%V|%r|%Q|%k' < /dev/null
+  (export LC_ALL=C TZ=UTC && queue -t PENDING -u "$(id -un)" -o '%F|%V|%r|%Q|%k')
 }
 home_is_held() { # home_is_held REASON PRIORITY: whether the user holds a job; one that depends on another has that reason
   case $1 in *Admin*) return 1 ;; esac
@@ -51,7 +51,7 @@ end
   echo "released $1"
 }
 home_needs_env() { # home_needs_env JOB: whether a job of yurt is held until its environment is built
-  home_folder=$(timeout 60 squeue -h -j "$1" -o %Z < /dev/null | head -n 1)
+  home_folder=$(queue -j "$1" -o %Z | head -n 1)
   IFS= read -r home_env 2> /dev/null < "$home_folder/@ENV_WAIT@" && [ -e "$home_env/wait.$1" ]
 }
 home_finish() { # releases the jobs of good syncs that were killed before they did it, and forgets failed syncs

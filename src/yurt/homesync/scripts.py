@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from yurt.backends import scripts as backend_scripts
 from yurt.model import layout
 
 HERE = Path(__file__).parent
@@ -52,7 +53,7 @@ def text(name: str) -> str:
 
 def gate() -> str:
     """Return the functions home_waiting and home_release."""
-    return layout.fill_in(text("gate.sh"))
+    return backend_scripts.text("slurm.sh", "job") + layout.fill_in(text("gate.sh"))
 
 
 def serve(side: Side, mark: str) -> str:

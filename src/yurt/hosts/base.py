@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
@@ -82,6 +82,8 @@ class Host(ABC):
     """A machine that runs scripts. Subclasses define how it is reached and what its failures mean."""
 
     name: str
+    prelude = ""
+    """What is executed before every script."""
 
     @abstractmethod
     def argv(self, command: str) -> list[str]:
@@ -166,7 +168,7 @@ class Host(ABC):
             parcel = self._parcel(script, arguments, first, fixed)
             opened = self.opened_ahead(parcel.name) if ahead and attempt == 1 else None
             if opened is not None:
-                parcel = wire.pack(script, arguments, first=first, keep="opened", missing=opened[1])
+                parcel = self.pack(script, arguments, first=first, keep="opened", missing=opened[1])
             with self.session(deadline):
                 returned, out, err = self._communicate(parcel, stdin, deadline, timeout, command=opened and opened[0])
             framed = wire.unpack(parcel, out)
@@ -188,9 +190,13 @@ class Host(ABC):
         """Return a script ready to send; a fixed one without its text if the host has it."""
         known = self.kept() if fixed else None
         if known is None:
-            return wire.pack(script, arguments, gnu=self.gnu(), drain=self.drain(), first=first)
-        parcel = wire.pack(script, arguments, first=first, keep="call")
-        return parcel if parcel.name in known else wire.pack(script, arguments, first=first, keep="save")
+            return self.pack(script, arguments, gnu=self.gnu(), drain=self.drain(), first=first)
+        parcel = self.pack(script, arguments, first=first, keep="call")
+        return parcel if parcel.name in known else self.pack(script, arguments, first=first, keep="save")
+
+    def pack(self, script: str, arguments: Sequence[str] = (), **how: Any) -> wire.Parcel:
+        """Return a script ready to send: see `wire.pack`."""
+        return wire.pack(script, arguments, prelude=self.prelude, **how)
 
     def kept(self) -> Collection[str] | None:
         """Return the scripts that the host has, by checksum; None if it keeps none."""
@@ -269,7 +275,7 @@ class Host(ABC):
         from yurt.hosts.pace import Pace
 
         for attempt in itertools.count(1):
-            parcel = wire.pack(script, arguments, gnu=self.gnu())
+            parcel = self.pack(script, arguments, gnu=self.gnu())
             deadline = time.monotonic() + timeout
             with self.session(deadline):
                 pace = Pace(None if resume else 0)
@@ -368,7 +374,7 @@ class Host(ABC):
         `timeout` limits the start, `silence` the wait for each further chunk. Iteration raises
         UnreachableError if either is exceeded or the connection is lost.
         """
-        parcel = wire.pack(script, arguments, outlive=False, gnu=self.gnu())
+        parcel = self.pack(script, arguments, outlive=False, gnu=self.gnu())
         deadline = time.monotonic() + timeout
         with self.session(deadline), _unnamed_file() as err:
             command = self.start(parcel, err)

@@ -27,7 +27,7 @@ def pass_through(host: Host, script: str) -> int:
     ended.
     """
     for attempt in itertools.count(1):
-        parcel = wire.pack(script, through=True, gnu=host.gnu())
+        parcel = host.pack(script, through=True, gnu=host.gnu())
         with host.session(time.monotonic() + TIMEOUT):
             passage = _Passage(host, parcel)
             try:

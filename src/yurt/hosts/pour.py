@@ -32,7 +32,7 @@ def pour(
     UnreachableError: the script may have got a part of the bytes.
     """
     for attempt in itertools.count(1):
-        parcel = wire.pack(script, arguments, gnu=host.gnu())
+        parcel = host.pack(script, arguments, gnu=host.gnu())
         with host.session(time.monotonic() + TIMEOUT), tempfile.TemporaryFile() as errors:
             command = host.start(parcel, errors)
             try:

@@ -75,6 +75,7 @@ def pack(
     first: str = "",
     keep: Keep = "no",
     missing: str = "",
+    prelude: str = "",
 ) -> Parcel:
     """Wrap a POSIX sh script. `gnu`: the host has the tools of GNU.
 
@@ -85,6 +86,7 @@ def pack(
     `drain`: what the script leaves of its input is read after its end.
     `first`: what the script evaluates as $yurt_first. `keep`: whether the host has the script, or should keep it; only
     with `outlive`. `missing`: what the session prints if the host does not have the script, with "opened".
+    `prelude`: what is executed before the script.
     """
     if "\0" in script or any("\0" in argument for argument in arguments):
         raise UserError("a command cannot contain NUL bytes", code="usage")
@@ -103,7 +105,7 @@ def pack(
         steps = f"exec 3<&0; {begun}; ({call}) < /dev/null 3<&- & main=$!; {watch}; wait $main; code=$?; kill $watch"
     script = script if gnu else (Path(__file__).parent / "not_gnu.sh").read_text() + script
     rest = "; command cat > /dev/null" if drain else ""
-    head = f"yurt_first={quoting.quote(first)}\n" if first else ""
+    head = prelude + (f"yurt_first={quoting.quote(first)}\n" if first else "")
     text = f"yurt_main() {{\n{script}\n}}\n"
     tail = f"{steps}; printf '%s %d\\n' {end} $code{rest}\n"
     name, apart = "", b""

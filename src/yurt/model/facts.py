@@ -103,6 +103,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Why the site rejects submissions from the home folder; empty if it accepts them."""
     variables: dict[str, str] = {}
     """Variables of a login shell on the site that name a folder, and USER."""
+    sbatch_variables: dict[str, str] = {}
+    """Options of sbatch in the environment on the site, such as SBATCH_ACCOUNT; options that yurt sets replace them."""
     marks: dict[str, str] = {}
     """What identifies a site to a profile: the variable CC_CLUSTER, or `slurm_gcp` on Google Cloud."""
     tiers: list[Tier] = []

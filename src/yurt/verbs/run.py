@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yurt.config import contexts, neptune, unused_keys
+from yurt.config import contexts, facts, neptune, unused_keys
 from yurt.errors import YurtError
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Planned, Request
@@ -22,6 +22,7 @@ from yurt.verbs.result import Result
 
 if TYPE_CHECKING:
     from yurt.backends.base import Runs
+    from yurt.model.facts import Facts
     from yurt.model.race import Mode
     from yurt.model.run import After
 
@@ -37,6 +38,8 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     data: str
     uploads: dict[str, int]
     """Size of each file in bytes; the code is uploaded only if the context does not have it yet."""
+    sbatch_variables: dict[str, str] = {}
+    """Options of sbatch in the environment on the site, as of its last probe; those of yurt replace them."""
 
 
 def run(
@@ -148,7 +151,7 @@ def preview(
     from yurt.sites import connect
 
     place, planned, _known = _planned(request, context, after, after_any, watch, offline=False)
-    view = _view(planned.plan, connect.backend(place).runs)
+    view = _view(planned.plan, connect.backend(place).runs, facts.load(place))
     return Result(kind="plan", data=view, warnings=[*unused_keys.all_of(place.name), *planned.warnings])
 
 
@@ -181,7 +184,7 @@ def _follows(index: Store, names: Sequence[str], context: str, *, ended: bool) -
     return following(which(index, names), context, ended=ended) if names else []
 
 
-def _view(plan: Plan, runs: Runs) -> PlanView:
+def _view(plan: Plan, runs: Runs, known: Facts | None) -> PlanView:
     preview = runs.preview(plan)
     return PlanView(
         run=plan.run,
@@ -190,4 +193,5 @@ def _view(plan: Plan, runs: Runs) -> PlanView:
         script=preview.files[layout.JOB].decode(),
         data=preview.files[layout.DATA].decode(errors="backslashreplace"),
         uploads={"code": plan.run.code.size, **{name: len(each) for name, each in preview.files.items()}},
+        sbatch_variables=known.sbatch_variables if known is not None else {},
     )

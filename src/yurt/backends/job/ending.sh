@@ -130,7 +130,7 @@ finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is
   patient=20
   [ -z "$stage_until" ] || patient=3 # there is little time left
   if [ "$2" = stopped ] && [ "$kind" = slurm ] && [ $((requeues + retries)) -gt 0 ]; then
-    reply=$(timeout "$patient" squeue -h -t all -j "$job" -o '%T %r' 2> /dev/null) # a job that is being preempted is RUNNING
+    reply=$(plainly timeout "$patient" squeue -h -t all -j "$job" -o '%T %r' 2> /dev/null) # a job that is being preempted is RUNNING
     case $reply in
       *' TimeLimit') set -- "$1" timeout ;; # the limit was lowered
       NODE_FAIL*) [ "$1" -eq 0 ] || set -- 137 lost ;; # an administrator took the node down

@@ -34,7 +34,7 @@ release_built() { # release_built FOLDER JOB: releases a job that waits for this
   rm -f "$1/wait.$2"
 }
 is_unsynced() { # is_unsynced JOB: 0 if it waits for a home sync, 1 if not, 2 if the queue cannot be read
-  yurt_comments=$(timeout 60 squeue -h -u "$(id -un)" -o '%F %k' 2> /dev/null) || return 2
+  yurt_comments=$(queue -u "$(id -un)" -o '%F %k' 2> /dev/null) || return 2
   printf '%s\n' "$yurt_comments" | grep -q -E -e "^$1 home_sync( |\$)"
 }
 env_failure() { # env_failure FOLDER: prints why the last build failed, in one line

@@ -58,7 +58,7 @@ restart() { # requeues this job or submits another; if that fails, the next yurt
     if [ -n "$follow" ] && reply=$(submit_next_job $((k + 1))); then
       next=$(job_id "$reply")
       echo "$next" >> "@JOBS@"
-      ! is_cancelled || scancel "$next"
+      ! is_cancelled || plainly scancel "$next"
       exit 0
     fi
     sleep 5
@@ -68,6 +68,7 @@ submit_next_job() ( # submit_next_job K: submits a job for start K, not before `
   for name in $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\)=.*/\1/p'); do
     [ "$name" = SLURM_CONF ] || unset "$name"
   done
+  plain_slurm
   umask "$mask"
   if [ -n "$sweep" ]; then # an array of one task, so that the job name contains its number
     with_shares submit --dependency="afterany:$job" ${later:+--begin="$later"} --job-name="yurt-${sweep##*/}+$YURT_TASK_INDEX" --array=0 \

@@ -340,6 +340,7 @@ def _one_line(text: str) -> str:
 
 PARTS = (
     "own.sh",
+    "slurm.sh",
     "gate.sh",
     "profile.sh",
     "env_state.sh",

@@ -62,7 +62,7 @@ bring_secrets() { # bring_secrets [NONCE]: sets unexported variables to the valu
     fi
     eval "yurt_share=\${YURT_SHARE_$yurt_name-}"
     unset "YURT_SHARE_$yurt_name"
-    [ -n "$yurt_share" ] || fail "secret $yurt_name is missing: this site does not pass the environment of sbatch to jobs (--export, SBATCH_EXPORT or a plugin)"
+    [ -n "$yurt_share" ] || fail "secret $yurt_name is missing: this site does not pass the environment of sbatch to jobs (--export or a plugin)"
     [ -r "$yurt_file" ] || fail "secret $yurt_name is missing: cannot read $yurt_file"
     yurt_value=$(printf '%s\n' "$yurt_share" | LC_ALL=C awk -v "name=$yurt_name" "$join_share" - "$yurt_file") ||
       fail "secret $yurt_name is incomplete"

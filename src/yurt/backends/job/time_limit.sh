@@ -11,7 +11,7 @@ alarm_in() { # alarm_in SECONDS: sends ALRM to this script, unless its process i
   run_later "$1" "set -- $$; [ \"\$($start_time)\" = '$born' ] && kill -ALRM $$"
 }
 time_left() { # prints the scheduler's remaining seconds, without those for copying outputs; nothing if unknown
-  timeout 10 squeue -h -j "$job" -o %L 2> /dev/null | awk -F: -v kept="${stage_time:-0}" '/^[0-9:-]+$/ {
+  plainly timeout 10 squeue -h -j "$job" -o %L 2> /dev/null | awk -F: -v kept="${stage_time:-0}" '/^[0-9:-]+$/ {
     if (split($1, days, "-") == 2) $1 = days[2]; else days[1] = 0
     for (at = 1; at <= NF; at++) seconds = seconds * 60 + $at
     print days[1] * 86400 + seconds - kept }'
@@ -29,7 +29,7 @@ set_alarm() { # for the time to save; or earlier, to query the scheduler for a c
 on_usr1() { # Slurm warns of the limit, which has an alarm here, or of preemption with a grace time; or you sent it
   if [ "$kind" = slurm ] && [ "$requeues" -gt 0 ]; then
     [ -n "$child" ] && [ -z "$stopped" ] || return
-    case $(timeout 10 squeue -h -j "$job" -O PreemptTime:30 2> /dev/null) in
+    case $(plainly timeout 10 squeue -h -j "$job" -O PreemptTime:30 2> /dev/null) in
       [0-9]*) note_stop stopped ;;
       *)
         remaining=$(time_left) # the limit may have changed

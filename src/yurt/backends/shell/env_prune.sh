@@ -13,7 +13,7 @@ chosen=" $* "
 cd "$base/envs" 2> /dev/null || exit 0
 
 needed_by_jobs() { # prints the addresses that jobs of the user need, from any machine
-  names=$(squeue -h -u "$(id -un)" -o %j 2>&1) || { printf '%s\n' "$names" >&2 && return 1; }
+  names=$(queue -u "$(id -un)" -o %j) || return
   printf '%s\n' "$names" | sort -u | while IFS= read -r name; do
     case $name in
       yurt-env-*) printf '%s\n' "${name#yurt-env-}" ;; # builds it

@@ -63,7 +63,7 @@ cd "$1" 2> /dev/null || exit 0
 shift
 for each in wait.*; do
   [ -e "$each" ] || continue
-  name=$(squeue -h -j "${each#wait.}" -o %j 2> /dev/null | head -n 1)
+  name=$(queue -j "${each#wait.}" -o %j 2> /dev/null | head -n 1)
   for job; do [ "jobname=$name" != "$job" ] || rm -f "$each"; done
 done
 """
@@ -279,6 +279,6 @@ def _own_tools(build: EnvBuild) -> list[str]:
 
 def builder() -> str:
     """Return the script that builds an environment."""
-    names = ("env_conda.sh", "env_index.sh", "env_build.sh")
-    parts = (("environment.sh", "job"), ("env_state.sh", "job"), *((name, "shell") for name in names))
-    return "#!/bin/bash -l\n" + job.gate() + "".join(scripts.text(name, package) for name, package in parts)
+    parts = [scripts.text(name, "job") for name in ("slurm.sh", "environment.sh", "env_state.sh")]
+    parts += [scripts.text(name) for name in ("env_conda.sh", "env_index.sh", "env_build.sh")]
+    return "#!/bin/bash -l\n" + job.gate() + "".join(parts)

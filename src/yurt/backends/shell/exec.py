@@ -94,7 +94,7 @@ class ShellExec:
 
     def relay(self, placement: Placement, command: str) -> list[str]:
         with self._host.session(time.monotonic() + PATIENCE):
-            return self._host.relay(f"sh -c {shlex.quote(self.relayed(command, placement.job))}")
+            return self._host.relay(f"sh -c {shlex.quote(self._host.prelude + self.relayed(command, placement.job))}")
 
     def hop(self, node: str, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
         with self._host.session(time.monotonic() + PATIENCE):
@@ -107,7 +107,8 @@ class ShellExec:
 
     def _terminal(self, command: str, folder: str) -> int:
         ownership.run(self._host, [folder], ":")
-        argv = self._host.terminal(f"sh -c {shlex.quote(command)}")  # the login shell may be any shell
+        text = shlex.quote(self._host.prelude + command)
+        argv = self._host.terminal(f"sh -c {text}")  # the login shell may be any shell
         with self._host.session(time.monotonic() + PATIENCE), _terminal_kept():
             process = subprocess.Popen(argv)
             try:

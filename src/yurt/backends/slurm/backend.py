@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 NO_QUEUE = 7
 """Exit code of a script that could not read the queue."""
 
+GOES_ON = 9
+"""Exit code of a script that cancelled a job and did not see it ending."""
+
 UPDATE = 'timeout 60 scontrol update "jobid=$1" "$2"'
 """Changes a job."""
 
@@ -43,7 +46,7 @@ exit $code"""
 
 RELEASE_SYNCED = """\
 code=0
-queue=$(timeout 60 squeue -h -t PENDING -u "$(id -un)" -o '%j|%k') || exit 7
+queue=$(queue -t PENDING -u "$(id -un)" -o '%j|%k') || exit 7
 for each; do
   case $(printf '%s\n' "$queue" | grep -F -e "${each#jobname=}|home_sync") in
     "${each#jobname=}|home_sync" | "${each#jobname=}|home_sync "*) continue ;;
@@ -55,7 +58,7 @@ exit $code"""
 FORGET_SYNC = """\
 code=0
 for each; do
-  queue=$(timeout 60 squeue -h -t PENDING -u "$(id -un)" -n "${each#jobname=}" -o '%F %k') || exit 7
+  queue=$(queue -t PENDING -u "$(id -un)" -n "${each#jobname=}" -o '%F %k') || exit 7
   while read -r job comment; do
     case $comment in home_sync | 'home_sync '*) ;; *) continue ;; esac
     comment=${comment#home_sync}
@@ -127,8 +130,9 @@ class SlurmBackend(ShellBackend):
         return Observed(queries.read_poll(text, runs), mark, queries.held_sweeps(text, runs), files)
 
     def cancel(self, run: RunRef) -> str:
-        text = script.closer() + scripts.text("cancel.sh", "slurm")
+        text = _canceller("cancel.sh")
         answer = ownership.run(self.host, [run.folder], text, run.folder, run.id, timeout=120)
+        self._check_confirmed(run.id, answer)
         if answer.code:
             what = f"cannot cancel run {run.id}"
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
@@ -138,7 +142,7 @@ class SlurmBackend(ShellBackend):
         if any("\n" in run.folder for run in runs):
             return {run.id: self.cancel(run) for run in runs}
         lines = "".join(f"{run.id} {run.folder}\n" for run in runs).encode()
-        text = script.closer() + scripts.text("cancel_runs.sh", "slurm")
+        text = _canceller("cancel_runs.sh")
         answer = ownership.run(self.host, [run.folder for run in runs], text, stdin=lines, timeout=600)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot cancel the runs", answer.errors)
@@ -147,12 +151,23 @@ class SlurmBackend(ShellBackend):
 
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         lines = "".join(f"{number}\n" for number in tasks.numbers(sweep.open)).encode()
-        text = script.closer() + scripts.text("cancel_tasks.sh", "slurm")
+        text = _canceller("cancel_tasks.sh")
         answer = ownership.run(self.host, [sweep.folder], text, sweep.folder, sweep.id, stdin=lines, timeout=600)
+        self._check_confirmed(sweep.id, answer)
         if answer.code:
             what = f"cannot cancel tasks of {sweep.id}"
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
         return read_gates(answer.text)
+
+    def _check_confirmed(self, run: str, answer: Answer) -> None:
+        if answer.code != GOES_ON:
+            return
+        job, state = (*answer.errors.splitlines()[-1].split(), "", "")[:2]
+        raise UnreachableError(
+            f"{self.host.name}: the cancellation of {run} is not confirmed: Slurm still lists job {job} as {state}",
+            code="cancel-unconfirmed",
+            hint="run the command again; it is safe to retry",
+        )
 
     def hold(self, jobs: Sequence[str]) -> None:
         self._control("hold", jobs)
@@ -264,6 +279,11 @@ class SlurmBackend(ShellBackend):
                 hint="run the command again; it is safe to retry",
             )
         return None
+
+
+def _canceller(name: str) -> str:
+    """Return a script that cancels runs or tasks."""
+    return script.closer() + scripts.text("end_jobs.sh", "slurm") + scripts.text(name, "slurm")
 
 
 def _ahead(there: float, began: float, ended: float) -> float:

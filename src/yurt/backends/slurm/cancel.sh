@@ -1,20 +1,25 @@
-# Cancels one run, even during its upload; safe to retry. Needs gate.sh and close.sh before it.
+# Cancels one run, even during its upload; safe to retry. Needs gate.sh, close.sh and end_jobs.sh before it.
 # arguments: RUN-FOLDER RUN, where RUN may be a sweep.
-# Output is one line: the content of `winner`; for a sweep, `cancelled` and the tasks that had started.
-id=$2 me_here=$(id -un)
+# Output is one line: the content of `winner`; for a sweep, `cancelled` and the tasks that had started. Exit code 9: a job
+# is not seen ending; standard error names it.
+id=$2
 case $id in
   s*)
     close_sweep "$1"
-    jobs=$(timeout 60 squeue -h -u "$me_here" -o '%F %j') || exit 7
-    for job in $(printf '%s\n' "$jobs" | awk -v sweep="yurt-$id+" 'index($2, sweep) == 1 { print $1 }' | sort -u); do
-      timeout 60 scancel "$job" || exit 7
-    done
-    [ -z "$winner" ] || winner="$winner $(begun_tasks "$1")"
-    ;;
+    [ -z "$winner" ] || winner="$winner $(begun_tasks "$1")" ;;
   *)
-    close_gate "$1"
-    timeout 60 scancel -u "$me_here" --name="yurt-$id" || exit 7
-    ;;
+    close_gate "$1" ;;
 esac
+cancel_by_name() { timeout 60 scancel -u "$(id -un)" --name="yurt-$id"; }
+rows_of_jobs() {
+  awk -F '|' -v run="$id" '
+    { job = $1; state = $2; sub(/_.*/, "", job); sub(/^[^|]*[|][^|]*[|]/, "") } # what is left is the name, which may contain anything
+    $0 == "yurt-" run || index($0, "yurt-" run "+") == 1 { print job, state, run }' | sort -u
+}
+end_jobs
+if [ -z "$left" ]; then
+  case $id,$winner in s*,cancelled | s*,'cancelled ' | *,cancelled | *,ended | *,) ;; *) goes_on "$id" "$1" ;; esac
+fi
+[ -z "$left" ] || { printf '%s\n' "$left" | head -n 1 >&2 && exit 9; }
 [ -n "$winner" ] || exit 1 # such as a full disk; the reason is printed above. The jobs are cancelled anyway.
 printf '%s\n' "$winner"

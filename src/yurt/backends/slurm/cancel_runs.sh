@@ -1,6 +1,8 @@
-# Cancels runs and sweeps, even during their upload; safe to retry. Needs gate.sh and close.sh before it.
+# Cancels runs and sweeps, even during their upload; safe to retry. Needs the scripts that
+# cancel.sh needs.
 # Standard input: a line RUN RUN-FOLDER for each. Output: a line RUN WINNER for each, as in cancel.sh, or RUN ended; none
-# for a run whose gate could not be closed, such as on a full disk. Its jobs are cancelled anyway.
+# for a run whose gate could not be closed, such as on a full disk, and whose jobs are cancelled anyway; and none for a run
+# of which a job is not seen ending.
 runs=$(cat) closed=
 close_run() { # close_run RUN-FOLDER: does the same as close_gate, with a link to `closed` if that is possible
   winner=
@@ -30,14 +32,28 @@ close_each() {
   [ -z "$closed" ] || rm -f "$closed"
 }
 answer=$(printf '%s\n' "$runs" | close_each)
-for try in 1 2; do # a job may end between the two commands
-  queue=$(timeout 60 squeue -h -u "$(id -un)" -o '%F %j') || exit 7
-  jobs=$(printf '%s\n\n%s\n' "$runs" "$queue" | awk '
-    !listed { if ($0 == "") listed = 1; else wanted["yurt-" $1]; next }
-    { name = $2; if (name ~ /^yurt-s/) sub(/[+].*/, "", name) }
-    name in wanted && !($1 in found) { found[$1]; print $1 }')
-  [ -n "$jobs" ] || break
-  printf '%s\n' "$jobs" | timeout 60 xargs scancel && break
-  [ "$try" = 1 ] || exit 7
-done
-[ -z "$answer" ] || printf '%s\n' "$answer"
+rows_of_jobs() {
+  { printf '%s\n\n' "$runs" && cat; } | awk -F '|' '
+    !listed { if ($0 == "") listed = 1; else { sub(/ .*/, ""); wanted["yurt-" $0] }; next }
+    { job = $1; state = $2; sub(/_.*/, "", job); sub(/^[^|]*[|][^|]*[|]/, ""); if (/^yurt-s/) sub(/[+].*/, "") }
+    $0 in wanted { print job, state, substr($0, 6) }' | sort -u
+}
+cancel_by_name() {
+  printf '%s\n' "$runs" | while read -r id _; do timeout 60 scancel -u "$(id -un)" --name="yurt-$id" || return; done
+}
+end_jobs
+unconfirmed=$left
+while read -r id winner; do # those that have started, and that the queue does not list
+  case $winner in '' | ended | cancelled) continue ;; esac
+  left=
+  if goes_on "$id" "$(printf '%s\n' "$runs" | sed -n "s/^$id //p")"; then
+    unconfirmed="$unconfirmed
+$left"
+  fi
+done << end
+$answer
+end
+[ -z "$answer" ] || printf '%s\n=\n%s\n' "$unconfirmed" "$answer" | awk '
+  $0 == "=" { listed = 1; next }
+  !listed { left[$3]; next }
+  !($1 in left)'

@@ -1,17 +1,21 @@
-# Cancels tasks of one sweep; safe to retry. Needs gate.sh and close.sh before it.
+# Cancels tasks of one sweep; safe to retry. Needs the scripts that cancel.sh needs.
 # arguments: SWEEP-FOLDER SWEEP. Standard input: task numbers, one per line.
 # Output is a line for each task: its number and the content of its gate, even if the sweep is not uploaded yet.
-numbers=$(cat) failed=
+# Exit code 9: as in cancel.sh.
+numbers=$(cat) failed='' sweep=$2
 closed=$(printf '%s\n' "$numbers" | { close_tasks "$1" && [ -z "$failed" ]; }) || failed=yes
-queue=$(timeout 60 squeue -r -h -u "$(id -un)" -o '%i %j') || exit 7
 # The number of a task is its array index plus the offset of its array.
-jobs=$(printf '%s\n\n%s\n' "$numbers" "$queue" | awk -v sweep="yurt-$2+" '
-  !listed { if ($0 == "") listed = 1; else wanted[$1 + 0] = 1; next }
-  index($2, sweep) == 1 {
-    split($1, parts, "_")
-    if ((substr($2, length(sweep) + 1) + parts[2]) in wanted) found[parts[1]] = found[parts[1]] "," parts[2]
-  }
-  END { for (job in found) print job "_[" substr(found[job], 2) "]" }')
-for job in $jobs; do timeout 60 scancel "$job" || exit 7; done
+rows_of_jobs() {
+  { printf '%s\n\n' "$numbers" && cat; } | awk -F '|' -v sweep="yurt-$sweep+" '
+    !listed { if ($0 == "") listed = 1; else wanted[$1 + 0] = 1; next }
+    { job = $1; state = $2; sub(/^[^|]*[|][^|]*[|]/, "") }
+    index($0, sweep) == 1 {
+      split(job, parts, "_")
+      if ((substr($0, length(sweep) + 1) + parts[2]) in wanted) print job, state, sweep
+    }'
+}
+cancel_by_name() { :; }
+end_jobs -r
+[ -z "$left" ] || { printf '%s\n' "$left" | head -n 1 >&2 && exit 9; }
 [ -z "$closed" ] || printf '%s\n' "$closed"
 [ -z "$failed" ] # such as a full disk; the reason is printed above. The jobs are cancelled anyway.

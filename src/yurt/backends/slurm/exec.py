@@ -9,12 +9,12 @@ from yurt.backends.shell.exec import NO_JOB, ShellExec
 from yurt.model import layout
 
 ENTER = """\
-set -- $(squeue -h -j {job} -o '%A %B') # srun accepts an array task only by its own job id
+set -- $(queue -j {job} -o '%A %B') # srun accepts an array task only by its own job id
 [ $# -eq 2 ] || exit 143 # the job has ended
 umask 077
 ( # if the node dies, srun does not notice
   while sleep {pause} && kill -0 $$; do
-    state=$(squeue -h -j "$1" -o %t 2>&1)
+    state=$(queue -j "$1" -o %t 2>&1)
     case $?,$state in 0, | 0,PD | *'Invalid job id'*) pkill -KILL -P $$ srun ;; esac
   done
 ) < /dev/null > /dev/null 2>&1 &
@@ -36,7 +36,7 @@ STEP = "trap : INT QUIT; ({command}); code=$?; echo $code > {file} || exit $code
 
 
 FIND = """\
-set -- $(squeue -h -j {job} -o '%A %B')
+set -- $(queue -j {job} -o '%A %B')
 [ $# -eq 2 ] || exit {no_job}
 set -- srun --jobid="$1" --nodelist="$2" --quiet --overlap --nodes=1 --ntasks=1 --mem=0
 """

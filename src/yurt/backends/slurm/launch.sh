@@ -1,17 +1,15 @@
 find_job() { # exits if a job of this run is in the queue, or if the queue cannot be read
   case $start in *:*)
-    known=$(timeout 60 squeue -h -u "$(id -un)" -o '%F %k') || exit 7
+    known=$(queue -u "$(id -un)" -o '%F %k') || exit 7
     # The comments of groups that wait, or waited, for a home sync begin with that word.
     known=$(printf '%s\n' "$known" | sed 's/^\([0-9]*\) home_sync[ed]* /\1 /') && return || exit 7 ;;
   esac
-  found=$(timeout 60 squeue -h -u "$(id -un)" -n "yurt-$id" -o %i) || exit 7
+  found=$(queue -u "$(id -un)" -n "yurt-$id" -o %i) || exit 7
   for job in $found; do echo "live $job" && exit 0; done
 }
 launch() { # launch [SBATCH-OPTION]...
   known=${known-} narrowed=
-  case ${SBATCH_EXPORT-ALL},$shares in *ALL*,* | *,) ;; *)
-    echo "SBATCH_EXPORT=$SBATCH_EXPORT on the site does not pass secrets to the run" >&2 && exit 8 ;;
-  esac
+  drop_rivals "$@"
   case $start in *:*) launch_tasks "$@" && return || exit 8 ;; esac
   for each in @OUT_LOG@ @ERR_LOG@; do : >> "$each"; done # private: created under this umask
   submit "$@" @JOB@ "$nonce" ${start:+"$start"} || exit 8

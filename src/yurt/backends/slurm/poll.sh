@@ -8,14 +8,13 @@
 accounting=$1 days=$2
 me=$(id -un)
 export TZ=UTC LC_ALL=C SLURM_BITSTR_LEN=0 # print all pending task numbers
-unset SLURM_TIME_FORMAT SQUEUE_FORMAT SQUEUE_STATES SACCT_FORMAT
 echo "= queue"
 exec 4>&1
 # Rows are printed as they come. Jobs that have finished, or are about to, may still be listed: they count as absent.
 absent=$({
   cat
   echo
-  timeout 60 squeue -h -t all -u "$me" -o '|%10k|%i|%T|%r|%S|%N|%j' # 10 characters of the comment, which may contain anything
+  timeout 60 squeue -t all -u "$me" -o '|%10k|%i|%T|%r|%S|%N|%j' # 10 characters of the comment, which may contain anything
   echo "= $?"
 } | awk -F'|' '
   # Tasks are stored as ranges: the cost of pending tasks depends on the number of ranges, not of tasks.
@@ -76,6 +75,7 @@ absent=$({
     next
   }
   substr($0, 1, 2) == "= " { status = substr($0, 3); next }
+  !headed && /^\|COMMENT *\|JOBID\|STATE\|/ { headed = 1; next }
   { unsynced = substr($0, 2, 10) == "home_sync "; $0 = substr($0, 13) }
   $6 ~ /^yurt-/ {
     name = $6
@@ -103,7 +103,7 @@ absent=$({
   }
   END {
     close("cat >&4")
-    if (status != "0") { print "= silent"; exit }
+    if (status != "0" || !headed) { print "= silent"; exit }
     for (at = 1; at <= count; at++) if (live[ids[at]] != "-") print live[ids[at]] ids[at] " yurt-" ids[at] " " home[ids[at]]
     for (at = 1; at <= many_sweeps; at++) absent(sweeps[at])
     for (at = 1; at <= many_running; at++) task("+", running[at], number_of[at])

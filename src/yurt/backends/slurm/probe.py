@@ -68,6 +68,7 @@ def read(mark: str, text: str, *, now: float) -> Facts:
         requeue_refusal="" if refusal else _refusal(parts.get("submit-requeue", [])),
         home_refusal="" if refusal else _refusal(parts.get("submit-home", [])),
         variables=read_config(parts.get("variables", [])),
+        sbatch_variables=read_config(parts.get("sbatch", [])),
         marks=read_config(parts.get("marks", [])),
         tiers=read_tiers(parts.get("tiers", [])),
         modules=modules,

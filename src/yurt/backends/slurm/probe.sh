@@ -18,6 +18,9 @@ all=$(login_shell env 2> /dev/null < /dev/null)
 vars=$(printf '%s\n' "$all" | sed -n '/^[A-Za-z_][A-Za-z0-9_]*=\/[^:]*$/p; /^\(USER\|LOGNAME\)=/p')
 printf '%s\n' "$vars"
 
+section sbatch # of the session in which yurt calls sbatch; those that yurt does not use are cleared
+env | sed -n '/^SBATCH_/p'
+
 section marks # by which yurt recognises the profile of a site
 printf '%s\n' "$all" | sed -n '/^CC_CLUSTER=/p'
 [ -d /slurm/scripts ] && echo slurm_gcp=yes

@@ -21,7 +21,7 @@ ask() { # ask NUMBER OPTION...
   shift
   if [ "$used" -ge "$most" ] || [ -n "$silent" ]; then return; fi
   used=$((used + 1))
-  reply=$(limited sbatch --test-only "$@" --output=/dev/null --error=/dev/null --wrap=true 2>&1 < /dev/null)
+  reply=$(drop_rivals "$@" && limited sbatch --test-only "$@" --output=/dev/null --error=/dev/null --wrap=true 2>&1 < /dev/null)
   code=$?
   printf 'reply %s %s %s\n' "$number" "$code" "$(printf '%s' "$reply" | tr '\n|' '| ' | cut -c 1-600)"
   case $reply in *'nable to contact slurm controller'*) silent=yes ;; esac

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.errors import RefusedError
+from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.model import ids
 from yurt.model import tasks as numbering
 from yurt.model.run import Run, RunRef, Status
@@ -36,36 +36,41 @@ def tell_cancel(store: Store, runs: Sequence[str], site: Runs) -> list[str]:
             tasks.setdefault(task[0], []).append(task[1])
         else:
             whole.append(run)
-    ended, refused = _cancel_whole(store, whole, site) if whole else ([], None)
+    ended, failed = _cancel_whole(store, whole, site) if whole else ([], None)
     for sweep, numbers in tasks.items():
         try:
             ended += _cancel_tasks(store, sweep, numbers, site)
         except RefusedError as error:
-            refused = refused or error
-    if refused is not None:
-        raise refused
+            failed = failed or error
+    if failed is not None:
+        raise failed
     return ended
 
 
-def _cancel_whole(store: Store, runs: Sequence[str], site: Runs) -> tuple[list[str], RefusedError | None]:
-    """Cancel runs and sweeps. Return those that had ended, and why the site refused one of them."""
+def _cancel_whole(store: Store, runs: Sequence[str], site: Runs) -> tuple[list[str], YurtError | None]:
+    """Cancel runs and sweeps. Return those that had ended, and why one of them is not cancelled."""
     entries = {entry.run.id: entry for entry in store.several(runs) if not entry.status.final}
     refs = [RunRef(entry.run.id, entry.run.folder, entry.run.created) for entry in entries.values()]
     winners: dict[str, str] = {}
-    refused: RefusedError | None = None
+    failed: YurtError | None = None
     with suppress(RefusedError):  # raised again below, for the runs that it is about
         winners = site.cancel_runs(refs) if refs else {}
     for ref in refs:
         try:
-            winners[ref.id] = winners.get(ref.id) or site.cancel(ref)
+            if not winners.get(ref.id):
+                winners[ref.id] = site.cancel(ref)
         except RefusedError as error:
-            refused = refused or error
+            failed = failed or error
+        except UnreachableError as error:  # the requests of the others are recorded, and this one is repeated
+            failed = error
+            break
+    winners = {run: winner for run, winner in winners.items() if winner}
     alone = [run for run in winners if not entries[run].run.tasks]
     store.change(alone, lambda run, status: _after_cancel(status, winners[run]))
     for run, winner in winners.items():
         if entries[run].run.tasks:
             note_sweep_cancelled(store, entries[run].run, set(numbering.numbers(winner.partition(" ")[2])))
-    return [run for run in alone if winners[run] == ENDED], refused
+    return [run for run in alone if winners[run] == ENDED], failed
 
 
 def _cancel_tasks(store: Store, sweep: str, numbers: Sequence[int], site: Runs) -> list[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -57,8 +57,11 @@ def send_waiting(
             if cancels := store.cancels(context):
                 from yurt.lifecycle.outbox.cancellations import tell_cancel
 
-                with suppress(RefusedError):  # repeated the next time; must not block other runs
+                try:
                     tell_cancel(store, cancels, backend.runs)
+                except YurtError as error:  # repeated the next time; must not block other runs
+                    if error.code != "cancel-unconfirmed" and not isinstance(error, RefusedError):
+                        raise
             sending.submit_all(store.outbox(context))
         except UnreachableError as error:
             return sending.result(error)
