@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
-from yurt.quoting import quote
-
 Fault = Literal["user", "site", "transient", "bug"]
 Consent = Literal["address", "build", "file"]
 """What a project may do only after its user has agreed: use an address, run code of a package here, upload a file."""
@@ -188,6 +186,8 @@ class UnconfirmedError(UserError):
     """
 
     def __init__(self, message: str, *, kind: Consent, names: Sequence[str]) -> None:
+        from shlex import quote
+
         words = [f"--build {each}" if kind == "build" else quote(each) for each in names]
         hint = f"if you trust the project that far, run `yurt trust {' '.join(words)}` in it"
         super().__init__(message, code="not-confirmed", hint=hint)
