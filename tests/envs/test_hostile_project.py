@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.envs.conftest import make_sdist, make_wheel, write
-from tests.envs.package_index import serving
+from tests.envs.package_index import PASSWORD, USER, serving
+from yurt.envs import indexes
 from yurt.envs.declared import named
+from yurt.envs.download import Downloader
 from yurt.envs.resolve import resolve
 from yurt.envs.target import Target
-from yurt.errors import UnconfirmedError, UserError
+from yurt.envs.wheels import fetch
+from yurt.errors import UnconfirmedError, UnreachableError, UserError
 
 TARGET = Target("3.11.2", "x86_64", "glibc 2.36")
 OLD = "Metadata-Version: 1.2\nName: evil\nVersion: 1.0\n"
@@ -143,3 +147,38 @@ def test_a_variable_that_nothing_expands(project: Path) -> None:
     text = TOML + '[tool.other]\nplace = "${HOME}"\n'
     named(write(project, {"pyproject.toml": text}), "pyproject.toml").check()
     named(write(project, {"requirements.txt": "one  # ${HOME}\n"}), "requirements.txt").check()
+
+
+@pytest.mark.parametrize("known", ["address", "pip", "netrc"])
+def test_a_password_goes_only_to_the_index_that_it_was_made_for(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: str
+) -> None:
+    """The user's index and that of the project have the same host and different ports."""
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    for name in ("own", "theirs"):
+        (tmp_path / name).mkdir()
+    wheel = make_wheel(tmp_path / "own", "one")
+    (tmp_path / "theirs" / wheel.name).write_bytes(wheel.read_bytes())
+    with serving(tmp_path / "own") as own, serving(tmp_path / "theirs") as theirs:
+        if known == "address":
+            monkeypatch.setenv("UV_DEFAULT_INDEX", own.address)
+        elif known == "pip":
+            monkeypatch.setenv("PIP_INDEX_URL", own.address)
+        else:
+            monkeypatch.setenv("UV_DEFAULT_INDEX", own.open)
+            monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+            (tmp_path / "netrc").write_text(
+                f"machine other.example login {USER} password {PASSWORD}\ndefault login {USER} password {PASSWORD}\n"
+            )
+        declared = named(
+            write(project, {"requirements.txt": f"one\n--extra-index-url {theirs.open}\n"}), "requirements.txt"
+        )
+        with suppress(UserError, UnreachableError):
+            lock = resolve(declared, TARGET)
+            fetch(lock, TARGET, tmp_path / "wheels")
+        files = [(f"{theirs.open.removesuffix('/simple')}/files/{wheel.name}", "0" * 64, wheel.name)]
+        downloader = Downloader(tmp_path / "wheels", indexes.of_pip(), indexes.passwords([own.address]))
+        with suppress(UnreachableError):
+            list(downloader.all(files))
+    assert theirs.requests and not any("Basic" in each for each in theirs.requests)
+    assert known == "netrc" or any("Basic" in each for each in own.requests)

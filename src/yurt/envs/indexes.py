@@ -91,15 +91,24 @@ def of_pip() -> Settings:
 
 
 def passwords(addresses: list[str]) -> dict[str, tuple[str, str]]:
-    """Return user name and password of each host, from the addresses of indexes."""
+    """Return user name and password by origin, from the addresses of indexes."""
     from urllib.parse import unquote, urlsplit
 
     found: dict[str, tuple[str, str]] = {}
     for each in addresses:
         parts = urlsplit(each)
         if parts.username and parts.hostname:
-            found[parts.netloc.rpartition("@")[2]] = (unquote(parts.username), unquote(parts.password or ""))
+            found[origin(each)] = (unquote(parts.username), unquote(parts.password or ""))
     return found
+
+
+def origin(address: str) -> str:
+    """Return scheme, host and port of an address: a password for https is not for http on the same host."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(address)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, "")
+    return f"{parts.scheme}://{parts.hostname}:{port}"
 
 
 def config_files() -> list[Path]:

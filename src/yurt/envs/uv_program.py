@@ -36,6 +36,10 @@ QUIET = {"NO_COLOR": "1", "UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never",
 """uv would download the Python of the site, to build packages with it; the one that runs yurt can do that."""
 
 
+DEFAULT_LOGIN = re.compile(r"(?:^|\s)default\s+(?=login|user|account|password)")
+"""The entry of a netrc that is for no host in particular. It is the last one."""
+
+
 class Done(msgspec.Struct, frozen=True):
     code: int
     out: str
@@ -65,6 +69,9 @@ def run(
         words += ["--no-build-isolation", "--python", inert_python.path(uv, environment)]
     with temporary("uv") as name:
         settings = Path(name, "uv.toml")
+        if logins := _logins_by_host(own):
+            environment["NETRC"] = str(Path(name, "netrc"))
+            private.write(Path(name, "netrc"), logins.encode())
         private.write(settings, b"" if bare else uv_config.text(declared, own).encode())
         done = subprocess.run(
             [uv, *words, "--config-file", str(settings)],
@@ -77,6 +84,17 @@ def run(
             check=False,
         )
     return Done(done.returncode, done.stdout, done.stderr)
+
+
+def _logins_by_host(environment: Mapping[str, str]) -> str:
+    """Return the user's netrc without its entry `default`, which uv would send to any host; empty if it has none."""
+    file = environment.get("NETRC") or Path(environment.get("HOME", "/"), ".netrc")
+    try:
+        text = Path(file).read_text()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    found = DEFAULT_LOGIN.search(text)
+    return f"{text[: found.start()]}\n" if found else ""
 
 
 def temporary(what: str) -> tempfile.TemporaryDirectory[str]:

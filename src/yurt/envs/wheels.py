@@ -163,7 +163,7 @@ def _rank(choice: Choice, ranks: dict[str, int]) -> int | None:
 
 
 def _passwords(pip: indexes.Settings, lock: Lock) -> dict[str, tuple[str, str]]:
-    """Return user names and passwords by host, from the indexes that uv and pip use."""
+    """Return user names and passwords by origin, from the indexes that uv and pip use."""
     declared = [each.value for each in requirements.read(lock.text) if each.kind == "index"]
     own = [word for name in indexes.OWN for word in re.split(r"[\s,]", os.environ.get(name, ""))]
     named = [re.sub(r"^[\w.-]+=(?=\w+://)", "", word) for word in own]
