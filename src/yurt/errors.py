@@ -5,10 +5,12 @@ Nothing in this module prints or exits; `yurt.cli.main` turns an error into a me
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
 Fault = Literal["user", "site", "transient", "bug"]
+Consent = Literal["address", "build", "file"]
+"""What a project may do only after its user has agreed: use an address, run code of a package here, upload a file."""
 
 CODES: dict[str, str] = {
     "usage": "The command line, or an argument of a Python function, is invalid.",
@@ -176,6 +178,21 @@ class NotFoundError(YurtError):
 
     fault = "user"
     exit_code = 3
+
+
+class UnconfirmedError(UserError):
+    """A project wants something that its user has not agreed to: a question on a terminal, an error otherwise.
+
+    `names` are package indexes and other addresses, files of this machine, or packages to build from source code.
+    """
+
+    def __init__(self, message: str, *, kind: Consent, names: Sequence[str]) -> None:
+        from shlex import quote
+
+        words = [f"--build {each}" if kind == "build" else quote(each) for each in names]
+        hint = f"if you trust the project that far, run `yurt trust {' '.join(words)}` in it"
+        super().__init__(message, code="not-confirmed", hint=hint)
+        self.kind, self.names = kind, list(names)
 
 
 class UnreachableError(YurtError):

@@ -1,4 +1,4 @@
-"""A package index over HTTP that asks for a password and can cut a download short."""
+"""A package index over HTTP that asks for a password, records requests and can cut a download short."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ class Index:
         self.open = f"http://127.0.0.1:{port}/simple"
         self.address = f"http://{USER}:{PASSWORD}@127.0.0.1:{port}/simple"
         self.downloads: list[str] = []
+        self.requests: list[str] = []
+        """The paths of all requests, with their login."""
 
     def page(self, name: str) -> str:
         files = [file for file in self.folder.iterdir() if file.name.split("-")[0].lower() == name]
@@ -35,6 +37,7 @@ def serving(folder: Path) -> Iterator[Index]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            index.requests.append(f"{self.path} {self.headers.get('Authorization', '')}".strip())
             if self.headers.get("Authorization") != allowed:
                 self.send_response(401)
                 self.send_header("WWW-Authenticate", "Basic")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from yurt.config.contexts import Merged
+from yurt.config.trust import Trusted
 from yurt.dev.views import DevNode
 from yurt.homesync.backups import HomeRestored
 from yurt.homesync.outcomes import Outcome
@@ -133,6 +134,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "home-installed": ("yurt home install", Installed),
     "login": ("yurt login", list[LoggedIn]),
     "doctor": ("yurt doctor", Diagnosis),
+    "trusted": ("yurt trust", Trusted),
     "secret-set": ("yurt secret set", Secret),
     "secrets": ("yurt secret list", list[Secret]),
     "secret-removed": ("yurt secret remove", Secret),

@@ -11,7 +11,9 @@ import threading
 from collections.abc import Sequence
 from typing import NoReturn
 
-from yurt.errors import RefusedError, YurtError, here_is_full
+from yurt.errors import RefusedError, UnconfirmedError, YurtError, here_is_full
+
+MOST_QUESTIONS = 50
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -32,8 +34,12 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def run(arguments: list[str]) -> int:
-    """Run one yurt command and return its exit code. Errors are printed, never raised."""
+def run(arguments: list[str], *, agreed: int = 0) -> int:
+    """Run one yurt command and return its exit code. Errors are printed, never raised.
+
+    If a project wants something that the user has not agreed to, asks on a terminal, and runs the command again after a
+    yes. `agreed` counts these, so that an agreement that cannot be recorded does not repeat the question forever.
+    """
     _open_closed_streams()
     try:
         code = _call(arguments)
@@ -42,11 +48,24 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:  # the reader of stdout exited, as `head` does
         _discard_stdout()
         return 141
+    except UnconfirmedError as error:
+        if agreed < MOST_QUESTIONS and "--json" not in arguments and _agrees(error):
+            return run(arguments, agreed=agreed + 1)
+        return _fail(error, arguments)
     except Exception as error:
         return _fail(error, arguments)
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
+
+
+def _agrees(error: UnconfirmedError) -> bool:
+    """Ask the user, on a terminal only."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    from yurt.cli import trust
+
+    return trust.agrees(error)
 
 
 def _open_closed_streams() -> None:

@@ -36,6 +36,7 @@ VERBS = {
     "diff": ("yurt.cli.diff:diff", "Show the differences between two runs."),
     "import": ("yurt.cli.import_:import_", "Import the runs on a context into the local index."),
     "env": ("yurt.cli.env:env", "Build and inspect environments on clusters."),
+    "trust": ("yurt.cli.trust:trust", "Agree to what a project wants of this machine."),
     "context": ("yurt.cli.context:context", "Manage contexts."),
     "login": ("yurt.cli.login:login", "Log in to sites and keep the connections open."),
     "doctor": ("yurt.cli.doctor:doctor", "Check this machine and your contexts for problems."),

@@ -7,7 +7,7 @@ parsed as on the command line, so that 0..9 and "@seeds.txt" work. Name, note an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +56,11 @@ class Experiment(msgspec.Struct, frozen=True):
     warnings: Sequence[str] = ()
 
 
-def read(file: Path) -> Experiment:
-    """Read an experiment file. UserError lists every fault with its line."""
+def read(file: Path, may_read: Callable[[Path], None] = lambda _file: None) -> Experiment:
+    """Read an experiment file. UserError lists every fault with its line.
+
+    `may_read` is called with each file that it names for values, and raises an error if that must not be read.
+    """
     import yaml
 
     from yurt.config import yaml_text, yaml_typed
@@ -84,7 +87,7 @@ def read(file: Path) -> Experiment:
     if texts is None or not isinstance(texts, dict):
         problem = f"must be a mapping of keys, not {described(texts)}"
         raise faults.error(file, [Fault((), problem, f"parameters: {EXAMPLES['parameters']}")], lines)
-    reader = _Reader(file, texts, typed)
+    reader = _Reader(file, texts, typed, may_read)
     made = reader.experiment()
     if reader.faults:
         raise faults.error(file, reader.faults, lines)
@@ -100,8 +103,10 @@ def read(file: Path) -> Experiment:
 class _Reader:
     """Reads one file key by key and collects its faults."""
 
-    def __init__(self, file: Path, texts: Mapping[Any, Any], typed: Mapping[Any, Any]) -> None:
-        self.file = file
+    def __init__(
+        self, file: Path, texts: Mapping[Any, Any], typed: Mapping[Any, Any], may_read: Callable[[Path], None]
+    ) -> None:
+        self.file, self.may_read = file, may_read
         self.texts = texts
         self.typed = typed
         self.faults: list[Fault] = []
@@ -222,9 +227,14 @@ class _Reader:
                 self._wrong((kind, key), str(problem))
         return found
 
+    def _values_in(self, name: str) -> str:
+        """Return the content of a file with values, which an experiment file names relative to itself."""
+        self.may_read(self.file.parent / name)
+        return (self.file.parent / name).read_text("utf-8-sig")
+
     def _values(self, value: Any) -> Sequence[Any]:
         if isinstance(value, str):
-            return column(value, lambda name: (self.file.parent / name).read_text("utf-8-sig"))
+            return column(value, self._values_in)
         if isinstance(value, dict):
             raise GridError("must be a list of values, not a mapping", "[0.1, 0.01]")
         values = checked(value if isinstance(value, list) else [value])

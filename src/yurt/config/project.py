@@ -32,6 +32,11 @@ CONTEXTS = "contexts"
 """The key with the contexts that a project may use."""
 
 
+def is_of_project(source: str) -> bool:
+    """Whether the source of a setting is the file of a project, which another person may have written."""
+    return source.startswith(("yurt.yaml:", "pyproject.toml:"))
+
+
 class Project(msgspec.Struct, frozen=True):
     """A project folder and its settings."""
 

@@ -7,7 +7,8 @@ local folders and files. `Declared.left_out` lists the lines that name them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ Kind = Literal["uv", "pyproject", "requirements", "conda"]
 CONDA = ("environment.yml", "environment.yaml")
 KINDS = "`uv.lock`, `pyproject.toml`, a requirements file (.txt or .in) or a conda environment (.yml or .yaml)"
 LOCAL_SOURCE = re.compile(r'^source = \{ (?:editable|directory|path) = "([^"]*)"', re.MULTILINE)
+VARIABLE = re.compile(r"\$\{\w+\}")
 LOCK_PYTHON = re.compile(r'^requires-python = "([^"]*)"', re.MULTILINE)
 
 
@@ -56,10 +58,48 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
         """Raise UserError if the declaration cannot be used."""
         if self.broken is not None:
             raise UserError(self.broken.message, code=self.broken.code, hint=self.broken.hint)
+        for file in self.files:
+            if found := _variable(self, file):
+                raise UserError(
+                    f"'{file}' contains the variable {found}; yurt expands no variable in the files of a project",
+                    code="config-invalid",
+                    hint="write the address without it; a user name and password belong in ~/.netrc, `pip.conf` or"
+                    " `UV_INDEX`",
+                )
 
     def text(self, file: str) -> str:
         """Return a declaring file as text, with the line ends of Unix."""
         return _decoded(file, self.files[file])
+
+
+def _variable(declared: Declared, file: str) -> str:
+    """Return the first variable in a file that uv, pip or conda would replace by its value; empty if there is none."""
+    text = declared.text(file)
+    if "$" not in text and "\\" not in text:
+        return ""
+    if file == "uv.lock":
+        found = re.search(r"\$\{\w+\}|\\[uU]0*24", text)
+    elif file.endswith(".toml"):
+        tables = pyproject.relevant(text) if file == "pyproject.toml" else tomllib.loads(text)
+        found = VARIABLE.search("\n".join(_texts(tables)))
+    elif declared.kind == "conda" and file == declared.title:
+        import yaml
+
+        environment = yaml.safe_load(text)
+        kept = {name: value for name, value in environment.items() if name != "variables"}
+        found = re.search(r"\$(?:\w+|\{\w+\})", "\n".join(_texts(kept)))
+    else:
+        found = VARIABLE.search("\n".join(each.text for each in requirements.read(text)))
+    return found[0] if found else ""
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts in the tables of a file."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in (*value, *value.values()) if isinstance(value, dict) else value:
+            yield from _texts(each)
 
 
 def declarations(folder: Path) -> list[Declared]:
@@ -231,7 +271,7 @@ def _conda(folder: Path, name: str) -> Declared | None:
     files, left_out = {name: content}, list[str]()
     for text in pip_lines(tables):
         for line in _lines(name, text):
-            if line.kind in ("include", "constraint") and "://" not in line.value:
+            if line.kind in ("include", "constraint"):
                 inner = _included(folder, _include(folder, name, line), files)
                 left_out += [each.text for each in inner if each.kind == "local"]
             elif line.kind == "local":
@@ -253,7 +293,7 @@ def _included(folder: Path, name: str, files: dict[str, bytes]) -> list[requirem
     lines = _lines(name, _decoded(name, files[name]))
     found = list(lines)
     for line in lines:
-        if line.kind in ("include", "constraint") and "://" not in line.value:
+        if line.kind in ("include", "constraint"):
             inner = _included(folder, _include(folder, name, line), files)
             found += inner if line.kind == "include" else []
     return found
@@ -262,6 +302,13 @@ def _included(folder: Path, name: str, files: dict[str, bytes]) -> list[requirem
 def _include(folder: Path, name: str, line: requirements.Line) -> str:
     """Return the path in the project of a file that a line includes."""
     at = f"'{name}' line {line.number} includes '{line.value}'"
+    if "://" in line.value:
+        # It can name indexes and variables like any file of the project, and change after yurt has checked it.
+        raise UserError(
+            f"{at}, which is not a file of the project",
+            code="config-invalid",
+            hint="download it into the project, and include that file",
+        )
     try:
         path = (folder / name).parent.joinpath(line.value).resolve().relative_to(folder.resolve())
     except ValueError:

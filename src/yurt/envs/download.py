@@ -24,7 +24,7 @@ from typing import BinaryIO
 from urllib.parse import urlsplit, urlunsplit
 
 from yurt import private
-from yurt.envs.indexes import Settings, passwords
+from yurt.envs.indexes import Settings, origin, passwords
 from yurt.errors import RefusedError, UnreachableError, UserError, here_is_full
 
 AT_ONCE = 6
@@ -42,7 +42,7 @@ LOST = (urllib.error.URLError, http.client.HTTPException, TimeoutError, Connecti
 
 
 class Downloader:
-    """Downloads into `folder`. `passwords` are user names and passwords by host."""
+    """Downloads into `folder`. `passwords` are user names and passwords by origin."""
 
     def __init__(self, folder: Path, pip: Settings, passwords: Mapping[str, tuple[str, str]]) -> None:
         self._folder, self._passwords = folder, passwords
@@ -134,14 +134,14 @@ class Downloader:
         import netrc
 
         parts = urlsplit(place)
-        host = parts.netloc.rpartition("@")[2]
-        if known := passwords([place]).get(host) or self._passwords.get(host):
+        if known := passwords([place]).get(origin(place)) or self._passwords.get(origin(place)):
             return known
         try:
-            found = netrc.netrc(os.environ.get("NETRC")).authenticators(parts.hostname or "")
+            # Not `authenticators`: it returns the entry `default`, which is for no host in particular.
+            found = netrc.netrc(os.environ.get("NETRC")).hosts.get(parts.hostname or "")
         except (OSError, netrc.NetrcParseError):
             return None
-        return (found[0], found[2] or "") if found else None
+        return (found[0], found[2] or "") if found and parts.hostname != "default" else None
 
     def _write(self, source: BinaryIO, part: Path) -> str:
         digest, size = hashlib.sha256(), 0

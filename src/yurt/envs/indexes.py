@@ -9,13 +9,13 @@ from __future__ import annotations
 import configparser
 import os
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from yurt.envs import uv_config
 from yurt.envs.declared import Declared
 
 OWN = ("UV_INDEX", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
@@ -91,15 +91,24 @@ def of_pip() -> Settings:
 
 
 def passwords(addresses: list[str]) -> dict[str, tuple[str, str]]:
-    """Return user name and password of each host, from the addresses of indexes."""
+    """Return user name and password by origin, from the addresses of indexes."""
     from urllib.parse import unquote, urlsplit
 
     found: dict[str, tuple[str, str]] = {}
     for each in addresses:
         parts = urlsplit(each)
         if parts.username and parts.hostname:
-            found[parts.netloc.rpartition("@")[2]] = (unquote(parts.username), unquote(parts.password or ""))
+            found[origin(each)] = (unquote(parts.username), unquote(parts.password or ""))
     return found
+
+
+def origin(address: str) -> str:
+    """Return scheme, host and port of an address: a password for https is not for http on the same host."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(address)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, "")
+    return f"{parts.scheme}://{parts.hostname}:{port}"
 
 
 def config_files() -> list[Path]:
@@ -126,18 +135,10 @@ def config_files() -> list[Path]:
 
 
 def _uv_settings(declared: Declared | None) -> Iterator[dict[str, Any]]:
-    """Yield the settings in the files that uv reads: those of the system, the user and the project."""
-    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    files = [Path("/etc/uv/uv.toml"), home / "uv" / "uv.toml"]
-    if named := os.environ.get("UV_CONFIG_FILE"):
-        files = [Path(named)]
-    for file in files:
-        try:
-            yield tomllib.loads(file.read_text())
-        except (OSError, ValueError):
-            continue
+    """Yield the settings in the files of uv: those of the system, the user and the project."""
+    yield from uv_config.of_user()
     if declared is not None and "uv.toml" in declared.files:
-        yield tomllib.loads(declared.text("uv.toml"))
+        yield uv_config.of_project(declared)
 
 
 def _has_index(settings: dict[str, Any]) -> bool:

@@ -8,8 +8,9 @@ from typing import Any
 from yurt.envs import requirements
 from yurt.envs.declared import Declared
 
-IGNORED = ("--prefer-binary", "--use-feature", "--pre", "--trusted-host")
-"""Options that uv rejects or ignores in a file; `yurt.envs.resolve` passes on the last two."""
+IGNORED = ("--prefer-binary", "--use-feature", "--pre", "--trusted-host", "--no-binary", "--only-binary")
+"""Options that uv rejects or ignores in a file, of which `yurt.envs.resolve` passes on two; and those that decide
+whether uv runs the code of a package: a line `--no-binary NAME` is stronger than the option `--no-build`."""
 
 
 def installable(declared: Declared) -> dict[str, bytes]:

@@ -1,6 +1,7 @@
 """Packs the source code of a package that is declared by a repository, so that it can be built on a site.
 
-The package itself makes its source distribution, because many packages take their version from the repository.
+A package whose version is in its pyproject.toml is packed as it is. Others take it from the repository, by their own
+build code, which runs here only if the user has agreed to that.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ import hashlib
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
-from collections.abc import Mapping
+import tomllib
 from pathlib import Path
 
 import msgspec
+from packaging.version import Version
 
 from yurt import private
-from yurt.envs import failures, uv_program
+from yurt.envs import failures, indexes, uv_program
+from yurt.errors import UnconfirmedError
 
 FOLDER = "commits"
 """The subfolder of the cache that says which file was made from a commit."""
@@ -34,29 +38,60 @@ class Revision(msgspec.Struct, frozen=True):
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:32]
 
 
-def pack(revision: Revision, cache: Path, variables: Mapping[str, str]) -> Path:
-    """Return the source distribution of a commit, CACHE/SHA256/NAME, which is made once. ValueError with the reason."""
+def pack(revision: Revision, cache: Path, name: str, *, may_build: bool = False) -> Path:
+    """Return the source distribution of a commit, CACHE/SHA256/NAME, which is made once. ValueError with the reason.
+
+    UnconfirmedError: the code of the package has to run for that, and `may_build` is false.
+    """
     record = cache / FOLDER / revision.key
     if record.exists() and (known := cache / record.read_text()).exists():
         return known
     private.make_folder(record.parent)
-    with tempfile.TemporaryDirectory(prefix="part-", dir=cache) as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(prefix="part-", dir=cache) as aside:
+        folder = Path(aside)
         clone = folder / "clone"
         _git(folder, "clone", "--quiet", "--no-checkout", "--", revision.url, str(clone))
         _git(clone, "checkout", "--quiet", "--detach", revision.commit)
         _git(clone, "submodule", "--quiet", "update", "--init", "--recursive")
-        words = ["build", "--sdist", "--python", sys.executable, "--out-dir", str(folder / "out")]
-        done = uv_program.run([*words, str(clone / revision.subfolder)], folder=folder, variables=variables)
-        made = sorted((folder / "out").glob("*.tar.gz"))
-        if done.code or not made:
-            raise ValueError(f"its source code cannot be packed: {failures.explain(done.err).sentence}")
-        target = cache / hashlib.sha256(made[0].read_bytes()).hexdigest() / made[0].name
+        made = _as_it_is(clone / revision.subfolder, folder, name) or _built(
+            clone / revision.subfolder, folder, name, may_build
+        )
+        target = cache / hashlib.sha256(made.read_bytes()).hexdigest() / made.name
         private.make_folder(target.parent)
-        made[0].rename(target)
+        made.rename(target)
         (folder / "record").write_text(str(target.relative_to(cache)))
         (folder / "record").rename(record)
     return target
+
+
+def _as_it_is(source: Path, folder: Path, name: str) -> Path | None:
+    """Pack the files of a package with a fixed version; None if its version is not fixed."""
+    try:
+        project = tomllib.loads((source / "pyproject.toml").read_text()).get("project", {})
+        version = str(Version(project["version"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    stem = f"{name.replace('-', '_')}-{version}"
+    made = folder / f"{stem}.tar.gz"
+    with tarfile.open(made, "w:gz") as archive:
+        archive.add(source, stem, filter=lambda member: None if "/.git/" in f"{member.name}/" else member)
+    return made
+
+
+def _built(source: Path, folder: Path, name: str, may_build: bool) -> Path:
+    """Let a package make its source distribution."""
+    if not may_build:
+        raise UnconfirmedError(
+            f"'{name}' takes its version from its repository: to pack it, its code must run on this machine",
+            kind="build",
+            names=[name],
+        )
+    words = ["build", "--sdist", "--python", sys.executable, "--out-dir", str(folder / "out"), str(source)]
+    done = uv_program.run(words, folder=folder, variables=indexes.for_uv().variables)
+    made = sorted((folder / "out").glob("*.tar.gz"))
+    if done.code or not made:
+        raise ValueError(f"its source code cannot be packed: {failures.explain(done.err).sentence}")
+    return made[0]
 
 
 def _git(folder: Path, *words: str) -> None:

@@ -6,17 +6,28 @@ Runs uv on this machine. Conda environments are not resolved here: conda solves 
 from __future__ import annotations
 
 import os
+import re
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from yurt.envs import failures, hashes, indexes, installable, pyproject, requirements, uv_program
+from yurt.envs import (
+    addresses,
+    failures,
+    hashes,
+    indexes,
+    inert_python,
+    installable,
+    pyproject,
+    requirements,
+    uv_program,
+)
 from yurt.envs.declared import Declared
-from yurt.envs.lock import TORCH_BACKEND, Lock
+from yurt.envs.lock import TORCH_BACKEND, Lock, normal
 from yurt.envs.target import Target
-from yurt.errors import UnreachableError, UserError, YurtError
+from yurt.errors import UnconfirmedError, UnreachableError, UserError, YurtError
 from yurt.model.progress import Event, Watch, unwatched
 
 if TYPE_CHECKING:
@@ -26,18 +37,31 @@ LOCKED = "locked.txt"
 NOTHING = "# no packages\n"
 """The lock if no package is needed on the target. The file of a lock is never empty, except if it was damaged."""
 FORMAT = ("--no-header", "--no-annotate")
+FORMATS = ("--no-binary", "--only-binary")
+BUILDS = "builds.txt"
+TO_BUILD = re.compile(r"Failed to (?:download and )?build:? [`'](?P<name>[\w.-]+)|" + inert_python.REFUSED)
+"""How uv names the package whose metadata takes a build. The project itself has no name."""
+NO_WHEEL = re.compile(r"Wheels are required for `([\w.-]+)`")
 
 
 def resolve(
-    declared: Declared, target: Target, *, offered: Sequence[Offer] = (), torch: str = "", watch: Watch = unwatched
+    declared: Declared,
+    target: Target,
+    *,
+    offered: Sequence[Offer] = (),
+    torch: str = "",
+    builds: Collection[str] = (),
+    watch: Watch = unwatched,
 ) -> Lock:
     """Return the versions of all packages. A uv.lock is only evaluated for the target, without a network.
 
     Versions that the wheelhouse of the site offers are preferred; the hashes of these packages are not those of its
     files. `torch`: which builds of PyTorch, in the words of uv's `--torch-backend`; not for a uv.lock.
 
+    No code of a package runs here, except of those in `builds`, whose source code the user has agreed to build.
+
     UserError: the declaration is broken, or no versions satisfy it. UnreachableError: a package index cannot be
-    reached; safe to retry.
+    reached; safe to retry. UnconfirmedError: the requirements of another package are only known to its code.
     """
     declared.check()
     if declared.kind == "conda":
@@ -53,36 +77,46 @@ def resolve(
             hint="choose another Python there, such as a module of the site",
         )
     watch(Event(f"resolving the packages of {declared.title}"))
-    with tempfile.TemporaryDirectory(prefix="yurt-resolve-") as name:
+    with uv_program.temporary("resolve") as name:
         folder = Path(name)
         for path, content in installable.installable(declared).items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
         if declared.kind != "uv":
-            text = _compiled(declared, target, folder, offered, ["--torch-backend", torch] if torch else [])
+            torches = ["--torch-backend", torch] if torch else []
+            text = _compiled(declared, target, folder, offered, torches, builds=builds)
         else:
             text = _exported(declared, target, folder)
             if offered:
                 from yurt.envs import wheelhouse
 
                 (folder / LOCKED).write_text("".join(f"{each}\n" for each in _pins(text)))
-                text = wheelhouse.merged(_compiled(declared, target, folder, offered), text, offered)
+                compiled = _compiled(declared, target, folder, offered, builds=builds)
+                text = wheelhouse.merged(compiled, text, offered)
     head = [f"{TORCH_BACKEND}{torch}"] if torch else []
     lock = Lock("".join(f"{line}\n" for line in [*head, *_indexes(declared)]) + (text or NOTHING))
     return hashes.kept(lock, declared.title, _lines(declared)) if declared.kind == "requirements" else lock
 
 
-def compile_lines(lines: Sequence[str], target: Target, title: str, pip: indexes.Settings) -> Lock:
+def compile_lines(
+    lines: Sequence[str], target: Target, title: str, pip: indexes.Settings, builds: Collection[str] = ()
+) -> Lock:
     """Return the versions for requirements that no file declares. Errors as in `resolve`."""
-    with tempfile.TemporaryDirectory(prefix="yurt-resolve-") as name:
+    with uv_program.temporary("resolve") as name:
         Path(name, "requirements.txt").write_text("".join(f"{line}\n" for line in lines))
         settings = indexes.for_uv(pip=pip)
         command = _compile(target, "requirements.txt", *settings.options)
-        return Lock(_run(command, Path(name), settings.variables, title, target))
+        return Lock(_resolved(command, Path(name), settings.variables, (title, target), builds))
 
 
 def _compiled(
-    declared: Declared, target: Target, folder: Path, offered: Sequence[Offer], more: Sequence[str] = ()
+    declared: Declared,
+    target: Target,
+    folder: Path,
+    offered: Sequence[Offer],
+    more: Sequence[str] = (),
+    *,
+    builds: Collection[str],
 ) -> str:
     """Return the versions for a requirements file or a pyproject.toml; with a uv.lock, those of the file LOCKED."""
     sources, options = [declared.title], list(more)
@@ -105,7 +139,7 @@ def _compiled(
         variables["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # as pip does, for which the file is written
     if any(each.option == "--pre" for each in lines):
         options += ["--prerelease", "allow"]
-    if trusted := [each.value for each in lines if each.option == "--trusted-host"]:
+    if trusted := _trusted(declared, lines):
         variables["UV_INSECURE_HOST"] = " ".join([*variables.get("UV_INSECURE_HOST", "").split(), *trusted])
     if offered:
         from yurt.envs import wheelhouse
@@ -114,7 +148,17 @@ def _compiled(
         others = os.environ.get("UV_FIND_LINKS") or variables.get("UV_FIND_LINKS", "")
         variables["UV_FIND_LINKS"] = ",".join(filter(None, [others, str(stubs)]))
         options += ["--output-file", pins.name]  # uv prefers the versions that are in its output file
-    return _run(_compile(target, *sources, *options), folder, variables, declared.title, target)
+    command = _compile(target, *sources, *options)
+    return _resolved(command, folder, variables, (declared.title, target), builds, declared=declared)
+
+
+def _trusted(declared: Declared, lines: Sequence[requirements.Line]) -> list[str]:
+    """Return the hosts whose certificates a project leaves unchecked: only those that the project itself brings."""
+    named = [each.value for each in lines if each.option == "--trusted-host"]
+    if not named:
+        return []
+    hosts = {urlsplit(each).netloc for each in addresses.foreign(declared)}
+    return [each for each in named if each in hosts or each in {host.partition(":")[0] for host in hosts}]
 
 
 def _pins(exported: str) -> list[str]:
@@ -124,7 +168,7 @@ def _pins(exported: str) -> list[str]:
 
 def _compile(target: Target, *arguments: str) -> list[str]:
     platform = ("--python-version", target.python, "--python-platform", target.uv_platform)
-    return ["pip", "compile", *FORMAT, "--generate-hashes", "--python", sys.executable, *platform, *arguments]
+    return ["pip", "compile", *FORMAT, "--generate-hashes", *platform, *arguments]
 
 
 def _exported(declared: Declared, target: Target, folder: Path) -> str:
@@ -149,6 +193,62 @@ def _exported(declared: Declared, target: Target, folder: Path) -> str:
 def _is_true(requirement: object, target: Target) -> bool:
     marker = getattr(requirement, "marker", None)
     return marker is None or bool(marker.evaluate(target.markers))
+
+
+def _resolved(
+    command: Sequence[str],
+    folder: Path,
+    variables: Mapping[str, str],
+    about: tuple[str, Target],
+    builds: Collection[str],
+    *,
+    declared: Declared | None = None,
+) -> str:
+    """Return the output of `uv pip compile`, which runs no code of packages that are not in `builds`."""
+    title, target = about
+    formats = [each for each in _lines(declared) if each.option in FORMATS] if declared is not None else []
+    chosen = [word for each in formats for name in each.value.split(",") for word in (each.option, name.strip())]
+    done = uv_program.run([*command, *chosen], folder=folder, variables=variables, declared=declared, inert=True)
+    found = TO_BUILD.search(done.err) if done.code else None
+    if found and normal(found["name"] or "") in builds:
+        for each in formats:
+            if each.option == "--no-binary" and normal(each.value) not in builds:
+                raise _unbuilt(each.value, title)
+        # uv builds what it may only take from source code, and nothing else.
+        (folder / BUILDS).write_text("".join(f"--no-binary {name}\n" for name in builds))
+        only = [*command, BUILDS, "--no-build", "--python", sys.executable]
+        done = uv_program.run(only, folder=folder, variables=variables, declared=declared)
+        wanted = NO_WHEEL.search(done.err) if done.code else None
+        if wanted and normal(wanted[1]) not in builds:
+            raise _unbuilt(wanted[1], title)
+    elif found:
+        raise _unbuilt(found["name"], title) if found["name"] else _nameless(title)
+    if done.code:
+        raise failed(done.err, title, target)
+    return done.out
+
+
+def _unbuilt(name: str, title: str) -> UnconfirmedError:
+    """Return the error for a package whose requirements are only known to its code."""
+    return UnconfirmedError(
+        f"'{name}' of {title} has source code only: to know what it requires, its code must run on this machine",
+        kind="build",
+        names=[normal(name)],
+    )
+
+
+def _nameless(title: str) -> UserError:
+    if title.endswith(".toml"):
+        return UserError(
+            f"'{title}' leaves its packages to the build code of the project, which yurt does not run",
+            code="config-invalid",
+            hint="list them in `dependencies`, or name a requirements file with `--env FILE`",
+        )
+    return UserError(
+        f"a package of {title} has source code only, and no name",
+        code="config-invalid",
+        hint="write it as `NAME @ ADDRESS`",
+    )
 
 
 def _run(arguments: Sequence[str], folder: Path, variables: dict[str, str], title: str, target: Target) -> str:

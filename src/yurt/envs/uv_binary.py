@@ -33,15 +33,13 @@ def fetch(machine: str, folder: Path, *, watch: Watch = unwatched) -> bytes:
 
 def version() -> str:
     """Return the version of uv on this machine."""
-    words = uv_program.run(["--version"], folder=Path(), variables={}).out.split()
+    words = uv_program.run(["--version"]).out.split()
     return words[1] if len(words) > 1 else ""
 
 
 def pythons() -> list[str]:
     """Return the versions of Python that uv can download, the newest of each minor version. Asks no network."""
-    listed = uv_program.run(
-        ["python", "list", "--only-downloads", "--output-format", "json", "--no-config"], folder=Path(), variables={}
-    )
+    listed = uv_program.run(["python", "list", "--only-downloads", "--output-format", "json"])
     try:
         rows = msgspec.json.decode(listed.out, type=list[_Download])
     except msgspec.MsgspecError:

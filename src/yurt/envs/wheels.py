@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import tempfile
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -58,8 +57,12 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         return not self.file.endswith(".whl")
 
 
-def fetch(lock: Lock, target: Target, folder: Path, *, watch: Watch = unwatched) -> list[Wheel]:
+def fetch(
+    lock: Lock, target: Target, folder: Path, *, builds: Collection[str] = (), watch: Watch = unwatched
+) -> list[Wheel]:
     """Return a file for each package of a lock, and what is needed to build those that have source code only.
+
+    No code of a package runs here, except of those in `builds`.
 
     Downloads only files that are not in the folder. Several processes may fetch into one folder. UserError: a package
     has no file that can be used, or a file does not match its hash. UnreachableError: a host cannot be reached; files
@@ -73,7 +76,7 @@ def fetch(lock: Lock, target: Target, folder: Path, *, watch: Watch = unwatched)
     download = Downloader(folder, pip, _passwords(pip, lock))
     wanted, rounds = lock, 0
     while True:
-        made = _fetched(choose(wanted, target, pip, folder), download, folder, watch)
+        made = _fetched(choose(wanted, target, pip, folder, builds), download, folder, watch)
         new = [each for each in made if each.sha256 not in found]
         found |= {each.sha256: msgspec.structs.replace(each, build=rounds > 0) for each in new}
         sources = [each for each in new if each.source]
@@ -82,7 +85,7 @@ def fetch(lock: Lock, target: Target, folder: Path, *, watch: Watch = unwatched)
         rounds += 1
         if rounds > MOST_ROUNDS:
             raise _unbuildable(sources[0].name, "its build requirements have source code only, too")
-        wanted = _build_requirements(sources, target, pip)
+        wanted = _build_requirements(sources, target, pip, builds)
         if not wanted.packages:
             break
     listed = list(found.values())
@@ -90,41 +93,43 @@ def fetch(lock: Lock, target: Target, folder: Path, *, watch: Watch = unwatched)
     return listed
 
 
-def choose(lock: Lock, target: Target, pip: indexes.Settings, cache: Path) -> list[Choice]:
+def choose(
+    lock: Lock, target: Target, pip: indexes.Settings, cache: Path, builds: Collection[str] = ()
+) -> list[Choice]:
     """Return the best file of each package for the target: a wheel, or source code if there is no wheel.
 
     The source code of a package in a repository is packed into the cache.
     """
     platform = ("--python-version", target.python, "--python-platform", target.uv_platform)
-    options = ("--no-deps", "--no-header", "--format", "pylock.toml", "--generate-hashes", "--python", sys.executable)
+    options = ("--no-deps", "--no-header", "--format", "pylock.toml", "--generate-hashes")
     # The hash of a locked file says that it is the right one, whichever index has it.
     settings = indexes.for_uv(pip=pip)
     variables = settings.variables | {"UV_INDEX_STRATEGY": "unsafe-best-match"}
-    with tempfile.TemporaryDirectory(prefix="yurt-wheels-") as name:
+    with uv_program.temporary("wheels") as name:
         Path(name, "requirements.txt").write_text(lock.text)
         torch = ["--torch-backend", lock.torch_backend] if lock.torch_backend else []
         command = ["pip", "compile", "requirements.txt", *options, *platform, *settings.options, *torch]
-        done = uv_program.run(command, folder=Path(name), variables=variables)
+        done = uv_program.run(command, folder=Path(name), variables=variables, inert=True)
         if done.code:
             raise resolve.failed(done.err, "the lock", target)
         packages: list[dict[str, Any]] = tomllib.loads(done.out).get("packages", [])
         hashes, ranks = lock.hashes(), tags.ranks(target)
         return [
-            _packed(each, cache, variables)
+            _packed(each, cache, builds)
             if "vcs" in each
             else _choice(each, hashes.get(normal(each["name"]), frozenset()), ranks, Path(name))
             for each in packages
         ]
 
 
-def _packed(package: dict[str, Any], cache: Path, variables: dict[str, str]) -> Choice:
+def _packed(package: dict[str, Any], cache: Path, builds: Collection[str]) -> Choice:
     """Return the source code of a package that is in a repository."""
     name, vcs = normal(package["name"]), package["vcs"]
     if vcs.get("type") != "git":
         raise _unbuildable(name, "it is in a repository of another kind than git")
     revision = repository.Revision(vcs["url"], vcs["commit-id"], vcs.get("subdirectory", ""))
     try:
-        path = repository.pack(revision, cache, variables)
+        path = repository.pack(revision, cache, name, may_build=name in builds)
     except ValueError as error:
         raise _unbuildable(name, str(error)) from None
     return Choice(name=name, file=path.name, sha256=path.parent.name, place=str(path))
@@ -158,7 +163,7 @@ def _rank(choice: Choice, ranks: dict[str, int]) -> int | None:
 
 
 def _passwords(pip: indexes.Settings, lock: Lock) -> dict[str, tuple[str, str]]:
-    """Return user names and passwords by host, from the indexes that uv and pip use."""
+    """Return user names and passwords by origin, from the indexes that uv and pip use."""
     declared = [each.value for each in requirements.read(lock.text) if each.kind == "index"]
     own = [word for name in indexes.OWN for word in re.split(r"[\s,]", os.environ.get(name, ""))]
     named = [re.sub(r"^[\w.-]+=(?=\w+://)", "", word) for word in own]
@@ -186,7 +191,9 @@ def _fetched(choices: Sequence[Choice], download: Downloader, folder: Path, watc
     ]
 
 
-def _build_requirements(sources: Sequence[Wheel], target: Target, pip: indexes.Settings) -> Lock:
+def _build_requirements(
+    sources: Sequence[Wheel], target: Target, pip: indexes.Settings, builds: Collection[str]
+) -> Lock:
     """Return the versions of what builds these packages."""
     lines: list[str] = []
     for each in sources:
@@ -195,7 +202,7 @@ def _build_requirements(sources: Sequence[Wheel], target: Target, pip: indexes.S
         except ValueError as error:
             raise _unbuildable(each.name, str(error)) from None
     names = ", ".join(each.name for each in sources)
-    return resolve.compile_lines(sorted(set(lines)), target, f"the build of {names}", pip)
+    return resolve.compile_lines(sorted(set(lines)), target, f"the build of {names}", pip, builds)
 
 
 def _unbuildable(name: str, reason: str) -> UserError:

@@ -34,8 +34,9 @@ Files = dict[bytes, os.stat_result]
 class Collecting:
     """Files and links that exist below `root`. Git starts immediately; `files` waits for its output.
 
-    `own` is an empty git folder of yurt. `include` adds ignored files by glob; `exclude` and .yurtignore leave files
-    out, also tracked ones. The folders `apart`, which are yurt's, are left out if they are below `root`.
+    `own` is an empty git folder of yurt. `include` adds ignored files by glob, and `add` those of them that do not look
+    like secrets; `exclude` and .yurtignore leave files out, also tracked ones. The folders `apart`, which are yurt's,
+    are left out if they are below `root`.
     Folders that changed after the time `since`, in ns, are searched for what git does not list.
     """
 
@@ -45,6 +46,7 @@ class Collecting:
         own: Path,
         *,
         include: Sequence[str] = (),
+        add: Sequence[str] = (),
         exclude: Sequence[str] = (),
         apart: Sequence[Path] = (),
         since: int = 0,
@@ -52,8 +54,7 @@ class Collecting:
         self._root, self._own, self._exclude = root, own, exclude
         self._apart, self._since = _below(root, apart), since
         self._listings = deque([(b"", _list(root, own, top=True))])
-        commands = (["ls-files", "-z", "-o", "--", f":(glob){pattern}"] for pattern in include)
-        self._included = [git.start(each, folder=root, own=own) for each in commands]
+        self._included, self._added = ([_matching(root, own, each) for each in globs] for globs in (include, add))
         self._known: Files = {}
         self.included: set[bytes] = set()
         """Files that the globs of `include` match, after `files`."""
@@ -85,16 +86,15 @@ class Collecting:
                 raise _too_many([prefix + name for name in names])
             # A folder in the listing is a submodule, or an untracked repository.
             waiting.extend(name + b"/" for name in walk.add([prefix + name.rstrip(b"/") for name in names]))
-        for process in self._included:
-            listed = {name for name in _names(process.output()) if not name.endswith(b"/")}
-            self.included |= self._without_own(listed, b"")
-        walk.add(self.included)
+        self.included, added = self._matched(self._included), self._matched(self._added)
+        wanted = self.included | added
+        walk.add(wanted)
         if self._exclude or walk.has(IGNORE_FILE):
             for name in _excluded(self._root, self._own, {*walk.files, *walk.unreadable}, self._exclude):
                 walk.files.pop(name, None)
                 walk.unreadable.pop(name, None)
         for name in [name for name in walk.files if name.startswith(RESULTS) and _is_fetched(name)]:
-            if name not in self.included:
+            if name not in wanted:
                 del walk.files[name]
         if len(walk.files) > MOST:
             raise _too_many(walk.files)
@@ -122,6 +122,11 @@ class Collecting:
         gone = special.ignored(self._root, self._own, left) | _excluded(self._root, self._own, left, self._exclude)
         return [name for name in left if name not in gone]
 
+    def _matched(self, processes: Iterable[git.Running]) -> set[bytes]:
+        """Return the files that globs match."""
+        listed = (name for each in processes for name in _names(each.output()) if not name.endswith(b"/"))
+        return self._without_own(set(listed), b"")
+
     def _without_own(self, names: set[bytes], prefix: bytes) -> set[bytes]:
         """Return the names that are not in a folder of yurt; `prefix` is the folder of all of them."""
         return {each for each in names if not (prefix + each).startswith(self._apart)} if self._apart else names
@@ -135,6 +140,11 @@ class Collecting:
             return False
 
 
+def _matching(root: Path, own: Path, pattern: str) -> git.Running:
+    """Start listing the files that match a glob, also ignored ones."""
+    return git.start(["ls-files", "-z", "-o", "--", f":(glob){pattern}"], folder=root, own=own)
+
+
 def _below(root: Path, folders: Sequence[Path]) -> tuple[bytes, ...]:
     """Return the folders that are below `root`, as beginnings of the paths of their files."""
     start, found = os.path.realpath(root), list[bytes]()
@@ -145,12 +155,16 @@ def _below(root: Path, folders: Sequence[Path]) -> tuple[bytes, ...]:
     return tuple(found)
 
 
-def add_outside(paths: Sequence[Path], own: Path, files: Files, *, exclude: Sequence[str] = ()) -> dict[bytes, bytes]:
-    """Add files and folders from outside the project to `files`, under their last name. Return their real paths.
+def add_outside(
+    paths: Sequence[Path], own: Path, files: Files, *, exclude: Sequence[str] = ()
+) -> tuple[dict[bytes, bytes], set[bytes]]:
+    """Add files and folders from outside the project to `files`, under their last name. Return their real paths, and
+    the files that are left out because their whole paths are those of secrets.
 
     UserError for a path that does not exist, or whose name also exists in the project.
     """
     found: dict[bytes, bytes] = {}
+    left_out = set[bytes]()
     for path in paths:
         name = os.fsencode(path.name)
         if name in files or any(each.startswith(name + b"/") for each in files):
@@ -160,7 +174,11 @@ def add_outside(paths: Sequence[Path], own: Path, files: Files, *, exclude: Sequ
                 hint="rename one of the two",
             )
         if path.is_dir():
-            inner = Collecting(path, own, exclude=exclude).files()
+            collecting, start = Collecting(path, own, exclude=exclude), os.path.join(os.fsencode(path), b"")
+            inner = collecting.files()
+            withheld = {each[len(start) :] for each in secrets.by_name([start + each for each in inner])}
+            inner = {each: about for each, about in inner.items() if each not in withheld}
+            left_out |= {name + b"/" + each for each in withheld | collecting.secrets}
             files.update({name + b"/" + each: about for each, about in inner.items()})
             found.update({name + b"/" + each: os.path.join(os.fsencode(path), each) for each in inner})
         else:
@@ -173,7 +191,7 @@ def add_outside(paths: Sequence[Path], own: Path, files: Files, *, exclude: Sequ
                     hint="fix the path in `paths_to_copy`",
                 ) from None
             found[name] = os.fsencode(path)
-    return found
+    return found, left_out
 
 
 class _Walk:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 
 _NAMES = (
-    rb"(?:\.netrc|_netrc|\.pgpass|\.my\.cnf|\.git-credentials|\.pypirc"
-    rb"|\.env|\.env\.(?!example|sample|template|dist)[^/\0]*"
+    rb"(?:\.netrc|_netrc|\.pgpass|\.my\.cnf|\.git-credentials|\.pypirc|\.npmrc|\.s3cfg|\.boto|\.databrickscfg"
+    rb"|\.env|\.env\.(?!example|sample|template|dist)[^/\0]*|rclone\.conf|\.modal\.toml"
     rb"|\.vault-token|kubeconfig|[^/\0]*\.kubeconfig|application_default_credentials\.json"
     rb"|[^/\0]*\.(?:pem|p12|pfx|ppk|keytab))"
 )
-_FOLDERS = rb"(?:\.docker/config\.json|\.(?:ssh|gnupg|aws|azure|kube|config/gcloud)/[^\0]*)"
+_FOLDERS = (
+    rb"(?:\.docker/config\.json|\.config/containers/auth\.json|\.config/git/credentials|\.cargo/credentials(?:\.toml)?"
+    rb"|\.gem/credentials|\.kaggle/(?:kaggle\.json|access_token)|\.terraform\.d/credentials\.tfrc\.json"
+    rb"|(?:\.huggingface|\.cache/huggingface)/(?:stored_tokens|token)"
+    rb"|\.(?:ssh|gnupg|aws|azure|oci|kube|password-store|config/(?:gcloud|gh|hub|glab-cli|wandb|rclone|sops))/[^\0]*)"
+)
 _BY_NAME = rb"[\0/](?:" + _NAMES + rb"|" + _FOLDERS + rb")(?=\0)"
 _IN_NAMES = (
-    b"netrc\0 .pgpass\0 .my.cnf\0 .git-credentials\0 .pypirc\0 .env .vault-token\0 kubeconfig\0 _credentials.json\0"
-    b" .pem\0 .p12\0 .pfx\0 .ppk\0 .keytab\0"
-    b" .docker/ .ssh/ .gnupg/ .aws/ .azure/ .kube/ .config/gcloud/"
+    b"netrc\0 .pgpass\0 .my.cnf\0 .git-credentials\0 .pypirc\0 .npmrc\0 .s3cfg\0 .boto\0 .databrickscfg\0 rclone.conf\0"
+    b" .env .modal.toml\0 .vault-token\0 kubeconfig\0 _credentials.json\0 .pem\0 .p12\0 .pfx\0 .ppk\0 .keytab\0"
+    b" .docker/ .ssh/ .gnupg/ .aws/ .azure/ .oci/ .kube/ .config/ .cargo/ .gem/ .kaggle/ .terraform.d/ huggingface/"
+    b" .password-store/"
 ).split(b" ")
 """Parts of such names: every name that the pattern matches, and its end, contains one of them."""
 # Only changed files are searched for these: re compiles them on first use.
@@ -37,6 +44,12 @@ def by_name(names: Iterable[bytes]) -> set[bytes]:
     for hit in re.finditer(_BY_NAME, joined):
         found.add(joined[joined.rindex(b"\0", 0, hit.start() + 1) + 1 : joined.index(b"\0", hit.end())])
     return found
+
+
+def is_path(path: str) -> bool:
+    """Whether an absolute path is one of credentials or keys, or a folder of them."""
+    name = os.fsencode(path)
+    return bool(by_name([name, name + b"/any"]))
 
 
 def is_certificate(name: bytes, content: bytes) -> bool:

@@ -62,6 +62,7 @@ def take(
     store: Path,
     *,
     include: Sequence[str] = (),
+    add: Sequence[str] = (),
     exclude: Sequence[str] = (),
     also: Sequence[Path] = (),
     apart: Sequence[Path] = (),
@@ -72,7 +73,8 @@ def take(
 ) -> Snapshot:
     """Take a snapshot of the project in `root` and store it in the git folder `store`, which is created if absent.
 
-    `also` are files and folders outside the project, which are added under their last name at its top.
+    `include` and `add` are globs of ignored files that it contains, too; of the latter, those that do not look like
+    secrets. `also` are files and folders outside the project, which are added under their last name at its top.
     `apart` are folders of yurt, which are left out if the project contains them.
     `named` are paths to look for in the snapshot. `while_git_runs` is called while git lists the files. Nothing is
     written to the user's own repository. Files that look like secrets are left out, unless `include` matches them.
@@ -85,17 +87,19 @@ def take(
     with _writing(store), _locked(store):
         _make(store)
         collecting = collect.Collecting(
-            root, store / "blank", include=include, exclude=exclude, apart=apart, since=seen.since(store)
+            root, store / "blank", include=include, add=add, exclude=exclude, apart=apart, since=seen.since(store)
         )
         last = seen.load(store)
         collecting.stat_early(last.files)
         while_git_runs()
         files = collecting.files()
         left_out = [collect.shown(name) for name in collecting.special(store)]
-        elsewhere = collect.add_outside([each.absolute() for each in also], store / "blank", files, exclude=exclude)
+        elsewhere, hidden = collect.add_outside(
+            [each.absolute() for each in also], store / "blank", files, exclude=exclude
+        )
         size = _check_size(files, largest_file, largest_tree)
         tree, count, withheld = record.record(root, store, files, last, elsewhere, allowed=collecting.included)
-    names = sorted(collect.shown(name) for name in (*withheld, *collecting.secrets))
+    names = sorted(collect.shown(name) for name in (*withheld, *collecting.secrets, *hidden))
     return Snapshot(tree, count, size, store, names, _absent(named, files.keys() | collecting.secrets), left_out)
 
 

@@ -157,10 +157,12 @@ def _project_of(run: Run) -> Project:
 
 def _code_now(project: Project, context: Context, watch: Watch) -> tuple[Code, list[str]]:
     from yurt.config import precedence
+    from yurt.config.project import is_of_project
     from yurt.lifecycle.plan.code import snapshot_of
 
-    now = precedence.as_context(context.name, precedence.resolve(context, {}))
-    return snapshot_of(project, now, include=(), exclude=(), largest_file=None, watch=watch)
+    settings = precedence.resolve(context, {})
+    now, by_project = precedence.as_context(context.name, settings), is_of_project(settings["paths_to_copy"].source)
+    return snapshot_of(project, now, include=(), exclude=(), largest_file=None, by_project=by_project, watch=watch)
 
 
 def check_finished(store: Store, entry: Entry, tasks: Sequence[int] | None) -> None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.config import paths
+from yurt.config import paths, trust
 from yurt.envs.lock import Lock
 from yurt.errors import RefusedError
 from yurt.lifecycle.env import give, prepare
+from yurt.lifecycle.env.known import Definition
 from yurt.lifecycle.env.prepare import Prepared
 from yurt.model.env import RunEnv
 from yurt.model.progress import Event, Watch, unwatched
@@ -61,7 +62,9 @@ def _send_wheels(context: str, prepared: Prepared, lock: Lock, envs: Envs, watch
     """Download the wheels for the site on this machine and upload those that it lacks; return all."""
     from yurt.envs import wheels
 
-    fetched = wheels.fetch(lock, prepared.target, paths.data_home() / "wheels", watch=watch)
+    project = msgspec.json.decode(prepared.build.definition, type=Definition).project
+    builds = trust.of(project).builds
+    fetched = wheels.fetch(lock, prepared.target, paths.data_home() / "wheels", builds=builds, watch=watch)
     files = {f"{each.sha256}/{each.file}": each for each in fetched}
     missing = [files[name] for name in envs.lacking(prepared.env.folder, list(files)) if name in files]
     total, title = sum(each.size for each in missing), f"uploading {len(missing)} packages to {context}"

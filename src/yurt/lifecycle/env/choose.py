@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from yurt.backends.kinds import kind_of
-from yurt.errors import UserError
+from yurt.config import trust
+from yurt.errors import UnconfirmedError, UserError
 from yurt.model.context import Context
 from yurt.sites.project import Project
 
@@ -53,7 +54,7 @@ def chosen(
     python, parts = wanted.env_python or "", _parts(bracket, rest)
     if file:
         found = named(project.folder, _below(file, project), python=python, parts=parts)
-        return found, _left_out(found)
+        return _agreed(found, project), _left_out(found)
     folder = next((each for each in _folders(argv, project) if declarations(each)), None)
     if folder is None:
         if bracket:
@@ -67,7 +68,23 @@ def chosen(
     notes = _left_out(first)
     if others:
         notes.append(f"using {first.title} for the environment, not {others}; choose another one with `--env FILE`")
-    return first, notes
+    return _agreed(first, project), notes
+
+
+def _agreed(declared: Declared, project: Project) -> Declared:
+    """Return a declaration. UnconfirmedError if it names addresses that are neither the user's nor confirmed."""
+    from yurt.envs.addresses import foreign
+
+    declared.check()
+    known = trust.of(project.label, str(project.folder)).addresses
+    new = [each for each in foreign(declared) if each not in known]
+    if new:
+        raise UnconfirmedError(
+            f"{declared.title} takes packages from {' and '.join(new)}, which your settings for uv and pip do not name",
+            kind="address",
+            names=new,
+        )
+    return declared
 
 
 def _parts(bracket: str, text: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from yurt.config import paths
+from yurt.config import paths, trust
 from yurt.envs import cuda
 from yurt.envs.address import address
 from yurt.envs.declared import Declared
@@ -73,7 +73,10 @@ def prepare(
     tools, python, modules = chosen.tools, chosen.python, [*context.modules_to_load, *chosen.modules]
     target = Target(python=python.version, machine=tools.machine, libc=tools.libc)
     address_of = partial(address, declared, target, modules, wheelhouse=context.wheelhouse)
-    resolve = partial(choose_packages, declared, target, python, context, facts, modules=modules, watch=watch)
+    builds = trust.of(project).builds
+    resolve = partial(
+        choose_packages, declared, target, python, context, facts, modules=modules, builds=builds, watch=watch
+    )
     later = paths.data_home() / "envs" / f"{address_of()}.upgraded"
     if upgrade:
         paths.write_private(later, resolve().digest.encode())

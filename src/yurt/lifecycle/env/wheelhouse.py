@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from yurt.envs.declared import Declared
 from yurt.envs.lock import Lock
@@ -25,15 +25,17 @@ def choose_packages(
     *,
     modules: Sequence[str] = (),
     torch: str = "",
+    builds: Collection[str] = (),
     watch: Watch = unwatched,
 ) -> Lock:
     """Return the versions of all packages. Errors as in `resolve`; RefusedError if there is no such wheelhouse.
 
-    `modules` are loaded before the wheelhouse is read. `torch`: see `resolve`; no effect with a wheelhouse.
+    `modules` are loaded before the wheelhouse is read. `torch` and `builds`: see `resolve`; `torch` has no effect with
+    a wheelhouse.
     """
     watch(Event(f"choosing the packages of {declared.title}"))
     if not context.wheelhouse:
-        return resolve(declared, target, torch=torch, watch=watch)
+        return resolve(declared, target, torch=torch, builds=builds, watch=watch)
     from yurt.envs import wheelhouse
 
     envs = connect.backend(context).envs
@@ -49,7 +51,7 @@ def choose_packages(
             known = {each.wheel.path for each in offered}
             offered += [each for each in wheelhouse.offers(found.wheels, target) if each.wheel.path not in known]
         usable = [each for each in offered if each not in refused]
-        lock = resolve(declared, target, offered=usable, watch=watch)
+        lock = resolve(declared, target, offered=usable, builds=builds, watch=watch)
         chosen = wheelhouse.taken(lock, usable)
         unfit = wheelhouse.unfit(chosen, lock, target)
         refused |= set(unfit)

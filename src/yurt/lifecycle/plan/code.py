@@ -27,11 +27,14 @@ def snapshot_of(
     exclude: Sequence[str],
     largest_file: int | None,
     named: Sequence[str] = (),
+    by_project: bool = False,
     watch: Watch,
 ) -> tuple[Code, list[str]]:
     """Take a snapshot and store it in the project's snapshot store on this machine. Return it with its warnings.
 
     `named` are the words of the command; a file among them that the snapshot does not contain is a warning.
+    `by_project`: the project itself sets paths_to_copy. UnconfirmedError if it names files outside the project that the
+    user has not agreed to upload.
     """
     from yurt import snapshot
 
@@ -41,10 +44,12 @@ def snapshot_of(
     head = provenance.Commit(project.folder)
     limits = {} if largest_file is None else {"largest_file": largest_file}
     inside, outside = _extra_paths(context.paths_to_copy, project)
+    said = _checked(outside, project, by_project=by_project) if outside else []
     taken = snapshot.take(
         project.folder,
         project.code,
-        include=[*include, *inside],
+        include=[*include, *([] if by_project else inside)],
+        add=inside if by_project else [],
         exclude=[*context.exclude, *exclude],
         also=outside,
         # The data changes with every run; the other two hold keys, and what sites reported.
@@ -63,8 +68,19 @@ def snapshot_of(
         branch=branch,
     )
     warnings = [_about_secrets(taken.secrets)] if taken.secrets else []
+    warnings += said
     warnings += [_about_special(taken.special)] if taken.special else []
     return code, [*warnings, *(_about_absent(each, project.folder, context) for each in taken.absent)]
+
+
+def _checked(outside: Sequence[Path], project: Project, *, by_project: bool) -> list[str]:
+    """Return a warning if files in paths_to_copy look like secrets. UnconfirmedError as in `snapshot_of`."""
+    from yurt.lifecycle.plan import outside_files
+
+    if by_project:
+        outside_files.check(project, outside, "paths_to_copy of the project")
+    sent = [paths.as_typed(each) for each in outside if not each.is_dir() and outside_files.is_secret(each)]
+    return [f"`paths_to_copy` uploads what looks like a secret: {', '.join(sent)}"] if sent else []
 
 
 def _import_backend(context: Context) -> None:

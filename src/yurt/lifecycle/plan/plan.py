@@ -20,6 +20,7 @@ from yurt.clocks import clocks
 from yurt.config import facts as recorded_facts
 from yurt.config import precedence
 from yurt.config.precedence import Setting
+from yurt.config.project import is_of_project
 from yurt.errors import UnreachableError, UserError
 from yurt.lifecycle.env import choose
 from yurt.lifecycle.plan import arguments, checks, command, holders, scheduling, settle, staging
@@ -84,7 +85,8 @@ def plan(
         unreachable = error
     declared, about_env = _declared(wanted, request, what, project)
     given = arguments.given(what.argv, request)
-    code, about_code = _code(project, wanted, request, watch)
+    by_project = is_of_project(settings["paths_to_copy"].source)
+    code, about_code = _code(project, wanted, request, by_project, watch)
     mrunner = _asks_as_mrunner(wanted, request)
     made = Plan(
         run=_run(project, wanted, request, settings, needs=needs, given=given, code=code, secrets=secrets),
@@ -271,7 +273,9 @@ def _secrets(wanted: Context, request: Request, needs: Needs, kind: Kind) -> lis
     return names
 
 
-def _code(project: Project, wanted: Context, request: Request, watch: Watch) -> tuple[Code, list[str]]:
+def _code(
+    project: Project, wanted: Context, request: Request, by_project: bool, watch: Watch
+) -> tuple[Code, list[str]]:
     if not request.snapshot:
         return Code(), []
     return snapshot_of(
@@ -281,6 +285,7 @@ def _code(project: Project, wanted: Context, request: Request, watch: Watch) -> 
         exclude=request.exclude,
         largest_file=request.largest_file,
         named=[] if request.calls else [*request.words, *request.arguments],
+        by_project=by_project,
         watch=watch,
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,7 @@ def read(flags: Flags) -> SweepPlan:
     if flags.config is not None:
         from yurt.config import experiment
 
-        config = experiment.read(flags.config)
+        config = experiment.read(flags.config, partial(_may_read, flags.config))
     if flags.spec is not None:
         from yurt.config import spec as specs
 
@@ -79,6 +80,16 @@ def read(flags: Flags) -> SweepPlan:
     if flags.shuffle and flags.seed is None:
         flags = msgspec.structs.replace(flags, seed=int.from_bytes(os.urandom(4)))
     return combined(flags, config, spec, lambda name: Path(name).expanduser().read_text("utf-8-sig"))
+
+
+def _may_read(config: Path, file: Path) -> None:
+    """Raise UnconfirmedError if a file of the project names a file with values that is outside the project."""
+    from yurt.lifecycle.plan import outside_files
+    from yurt.sites.project import Project
+
+    project = Project()
+    if outside_files.is_in(project, config):
+        outside_files.check(project, [file], str(config))
 
 
 def combined(flags: Flags, config: Experiment | None, spec: Spec | None, read_file: Read) -> SweepPlan:

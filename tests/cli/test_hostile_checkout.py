@@ -1,0 +1,174 @@
+"""A checkout uploads no file of its user, and takes packages from nowhere, that the user has not agreed to."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.envs.conftest import write
+from tests.envs.package_index import serving
+from tests.user import User
+from yurt.envs.addresses import foreign, plain
+from yurt.envs.declared import named
+from yurt.errors import UnconfirmedError
+from yurt.lifecycle.env.choose import chosen
+from yurt.model.context import Context
+from yurt.sites.project import Project
+
+SITE = Context(name="far", type="slurm", slurm_url="far.invalid")
+
+
+@pytest.fixture
+def credentials(user: User, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = user.home / "me"
+    write(home, {".aws/credentials": "[default]\n", "words.txt": "a\n"})
+    user.environment["HOME"] = str(home)
+    return home / ".aws" / "credentials"
+
+
+def uploaded(user: User, *words: str) -> str:
+    done = user.quick("run", "--wait", *words, "sh", "-c", "cat credentials words.txt 2>/dev/null; true")
+    assert done.code == 0, done.err
+    return user.quick("logs", "-").out
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("yurt.yaml", "paths_to_copy: [~/.aws/credentials]\n"),
+        ("yurt.yaml", "paths_to_copy: [../me/.aws/credentials]\n"),
+        ("yurt.yaml", "paths_to_copy: [link]\n"),
+        ("pyproject.toml", '[tool.yurt]\npaths_to_copy = ["~/.aws/credentials"]\n'),
+    ],
+)
+def test_a_project_names_a_secret(user: User, credentials: Path, file: str, text: str) -> None:
+    (user.project / "link").symlink_to(credentials)
+    (user.project / file).write_text(text)
+    refused = user.quick("run", "--dry-run", "train.py", "--json")
+    error = json.loads(refused.out or refused.err)["error"]
+    assert error["code"] == "not-confirmed"
+    assert error["message"] == (
+        "paths_to_copy of the project names ~/.aws/credentials (which looks like a secret), outside the project proj"
+    )
+    assert f"`yurt trust {credentials}`" in error["hint"]
+    assert user.quick("trust", str(credentials)).out == f"{credentials}\n"
+    said = user.quick("run", "--dry-run", "train.py")
+    assert (said.code, "uploads what looks like a secret: ~/.aws/credentials" in said.err) == (0, True)
+    (record,) = (user.home / "data" / "trusted").iterdir()
+    assert stat.S_IMODE(record.stat().st_mode) == 0o600
+    assert user.quick("trust", "--forget").out == "nothing\n"
+    assert user.quick("run", "--dry-run", "train.py").code != 0
+
+
+def test_the_user_names_a_secret(user: User, credentials: Path) -> None:
+    """No question, but it is said."""
+    done = user.quick("run", "--dry-run", "train.py", YURT_PATHS_TO_COPY="~/.aws/credentials")
+    assert done.code == 0
+    assert "uploads what looks like a secret: ~/.aws/credentials" in done.err
+
+
+def test_a_folder_with_secrets(user: User, credentials: Path) -> None:
+    (user.project / "yurt.yaml").write_text("paths_to_copy: [~/.aws, ~/words.txt]\n")
+    refused = user.quick("run", "--dry-run", "train.py")
+    assert "names ~/.aws (which looks like a secret) and ~/words.txt, outside" in refused.err
+    user.quick("trust", "~/.aws", "~/words.txt")
+    assert uploaded(user) == "a\n"
+    said = user.quick("run", "--dry-run", "train.py")
+    assert "left out of the snapshot, because they look like secrets: .aws/credentials" in said.err
+
+
+def test_a_project_names_a_secret_in_the_checkout(user: User) -> None:
+    write(user.project, {".env": "TOKEN=hunter2\n", "yurt.yaml": "paths_to_copy: [.env]\n", "kept/words.txt": "a\n"})
+    said = user.quick("run", "--dry-run", "train.py")
+    assert "left out of the snapshot, because they look like secrets: .env" in said.err
+
+
+@pytest.mark.parametrize("place", ["../me/words.txt", "{home}/words.txt", "link.txt"])
+def test_values_from_a_file_outside_the_project(user: User, credentials: Path, place: str) -> None:
+    home = credentials.parent.parent
+    (user.project / "link.txt").symlink_to(home / "words.txt")
+    (user.project / "grid.yaml").write_text(f'grid: {{word: "@{place.format(home=home)}"}}\n')
+    words = ["run", "--config", "grid.yaml", "--dry-run", "train.py"]
+    refused = user.quick(*words)
+    assert "grid.yaml names ~/words.txt, outside the project proj" in refused.err
+    user.quick("trust", "~/words.txt")
+    assert user.quick(*words).code == 0
+
+
+def test_a_question_on_a_terminal(user: User, credentials: Path) -> None:
+    (user.project / "yurt.yaml").write_text("paths_to_copy: [~/words.txt]\n")
+    for answer, code in (("n", 2), ("y", 0)):
+        child = user.spawn("run", "--dry-run", "train.py", cwd=user.project, columns=200)
+        child.expect(r"names ~/words.txt, outside the project proj")
+        child.expect(r"let this project upload it\? \[y/N\]")
+        child.sendline(answer)
+        child.expect("not-confirmed|yurt trust|train.py" if code else "snapshot|train.py")
+        child.wait()
+        child.close()
+        assert child.exitstatus == code
+    assert user.quick("run", "--dry-run", "train.py").code == 0
+
+
+def test_an_index_of_the_project_is_confirmed_before_it_is_contacted(
+    user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in user.environment.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "shelf").mkdir()
+    with serving(tmp_path / "shelf") as index:
+        write(user.project, {"requirements.txt": f"six\n--extra-index-url {index.address}\n"})
+        with pytest.raises(UnconfirmedError, match="takes packages from http://127") as caught:
+            chosen(SITE, ["python"], Project(), own_setup=False)
+        assert caught.value.names == [index.open]  # without the password
+        assert user.quick("trust", index.open + "/").code == 0
+        assert chosen(SITE, ["python"], Project(), own_setup=False)[0] is not None
+        assert not index.requests
+        elsewhere = write(tmp_path / "other", {"requirements.txt": f"six\n--index-url {index.open}\n"})
+        monkeypatch.chdir(elsewhere)
+        with pytest.raises(UnconfirmedError):
+            chosen(SITE, ["python"], Project(), own_setup=False)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "found"),
+    [
+        ("requirements.txt", "one\n-i http://evil.example/simple/\n", ["http://evil.example/simple"]),
+        ("requirements.txt", "one\n-f http:/evil.example\\w\n", ["http://evil.example/w"]),
+        (
+            "requirements.txt",
+            "one @ https://user:pass@evil.example/w/one-1.tar.gz#sha256=0\n",
+            ["https://evil.example/w"],
+        ),
+        ("requirements.txt", "one @ git+https://evil.example/a/b.git@v1\n", ["https://evil.example/a/b.git"]),
+        ("requirements.txt", "git+ssh://git@evil.example/a/b.git\n", ["ssh://evil.example/a/b.git"]),
+        ("requirements.txt", "one\n-i https://mine.example/simple\n", []),
+        ("requirements.txt", "one\n-i https://mine.example@evil.example/x\n", ["https://evil.example/x"]),
+        ("requirements.txt", "one\n-i https://mine.example;@evil.example/x\n", ["https://evil.example/x"]),
+        ("requirements.txt", "one\n-i https://download.pytorch.org/whl/cpu\n", []),
+        ("requirements.txt", "one\n-i https://evil.example\\.pytorch.org/x\n", ["https://evil.example/.pytorch.org/x"]),
+        ("pyproject.toml", '[[tool.uv.index]]\nurl = "ht\\ttp://evil.example"\n', ["http://evil.example"]),
+        ("pyproject.toml", '[tool.uv.sources]\none = {git = "git@evil.example:a/b"}\n', ["git@evil.example:a/b"]),
+        (
+            "environment.yml",
+            "channels: [conda-forge, 'https://evil.example/c']\ndependencies: [one]\n",
+            ["https://evil.example/c"],
+        ),
+        ("environment.yml", "dependencies: [one, pip: ['-i http://evil.example']]\n", ["http://evil.example"]),
+    ],
+)
+def test_addresses_that_are_not_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, found: list[str]
+) -> None:
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("YURT_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("UV_INDEX", "own=https://ada:pw@mine.example/simple")
+    head = '[project]\nname = "x"\nversion = "1"\ndependencies = ["one"]\n' if file.endswith(".toml") else ""
+    assert foreign(named(write(tmp_path / "p", {file: head + text}), file)) == found
+
+
+def test_a_plain_address_has_no_login() -> None:
+    assert plain("HTTPS://me:secret@Host.example/simple/") == "https://host.example/simple"
