@@ -29,6 +29,7 @@ from yurt.model.progress import report_slow
 if TYPE_CHECKING:
     from yurt.hosts.command import Command
     from yurt.hosts.pace import Pace
+    from yurt.model.site_words import NodeName
 
 TIMEOUT = 60.0
 
@@ -103,7 +104,7 @@ class Host(ABC):
         """Return the local command line that runs `command` on the host, for as long as its streams are open."""
         return self.argv(command)
 
-    def hop(self, node: str, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
+    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
         """Return the local command line that runs `command` on a node behind the host, by the node's own sshd.
 
         `known_hosts` contains the node's host keys under its name. `prompt`: ssh may prompt the user.
@@ -118,8 +119,8 @@ class Host(ABC):
         yield
 
     @contextlib.contextmanager
-    def forward(self, node: str, port: int) -> Iterator[int]:
-        """Forward a port of a node, reached from the host, to 127.0.0.1; yield the local port."""
+    def forward(self, node: NodeName | None, port: int) -> Iterator[int]:
+        """Forward a port of a node, reached from the host, to 127.0.0.1; yield the local port. None: the host's."""
         del node
         yield port
 

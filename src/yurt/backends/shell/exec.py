@@ -22,6 +22,7 @@ from yurt.hosts.passage import pass_through
 from yurt.hosts.ssh_errors import RETRY
 from yurt.model import layout
 from yurt.model.run import Placement
+from yurt.model.site_words import NodeName
 
 PATIENCE = 60.0
 
@@ -96,7 +97,7 @@ class ShellExec:
         with self._host.session(time.monotonic() + PATIENCE):
             return self._host.relay(f"sh -c {shlex.quote(self.relayed(command, placement.job))}")
 
-    def hop(self, node: str, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
+    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
         with self._host.session(time.monotonic() + PATIENCE):
             return self._host.hop(node, known_hosts, command, prompt=prompt)
 
