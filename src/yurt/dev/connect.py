@@ -87,10 +87,14 @@ def link(entry: Entry, name: str) -> Link:
         folder=str(SitePath(str(info.get("folder")), entry.run.context)),
         workspace=str(SitePath(str(info.get("workspace")), entry.run.context)),
     )
+    try:
+        encoded = msgspec.json.encode(found)
+    except UnicodeEncodeError:
+        raise _no_ssh(entry, name, "the path of its workspace is not UTF-8") from None
     if found.way == "node":
         _try_node(entry, found, name)
     paths.write_private(ssh_config.known_hosts(name), f"{ssh_name(name)} {host_key}\n".encode())
-    paths.write_private(_file(name), msgspec.json.encode(found))
+    paths.write_private(_file(name), encoded)
     return found
 
 

@@ -79,6 +79,26 @@ class Answer(msgspec.Struct, frozen=True):
         return self.code > 128 or re.search(KILLED, self.err) is not None
 
 
+class Reading:
+    """Turns what a parser of an answer raises into an error of the site: no answer of a site is a bug of yurt."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, (ValueError, LookupError, ArithmeticError)):
+            from yurt.model.site_words import shown
+
+            raise RefusedError(
+                f"{self._name}: the answer of the site cannot be read: {shown(str(error))}",
+                code="site-invalid",
+                hint=f"log in with ssh and look for what prints it; `yurt doctor {self._name}` checks the site",
+            ) from error
+
+
 class Host(ABC):
     """A machine that runs scripts. Subclasses define how it is reached and what its failures mean."""
 
@@ -87,6 +107,10 @@ class Host(ABC):
     @abstractmethod
     def argv(self, command: str) -> list[str]:
         """Return the local command line that runs `command` in a shell on the host."""
+
+    def reading(self) -> Reading:
+        """Return a block for the parser of an answer. RefusedError if it cannot read the answer."""
+        return Reading(self.name)
 
     def gnu(self) -> bool:
         """Whether the host has the tools of GNU; otherwise functions of scripts replace some of them."""

@@ -45,18 +45,29 @@ def shown(text: str) -> str:
     return ascii(text if len(text) <= 80 else f"{text[:77]}...")
 
 
+def whole(text: str) -> int:
+    """Return a number of bytes, lines or files. ValueError if it is negative or absurd."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise ValueError(f"{shown(text)} is not a number")
+    return int(text)
+
+
 def made_of(text: str, characters: str, longest: int) -> bool:
     """Whether the text has only these characters, and begins with one that no program takes for an option."""
     return 0 < len(text) <= longest and text[0] not in "-." and not text.strip(characters)
 
 
 def printable(text: str, longest: int) -> bool:
-    """Whether the text is UTF-8 without control characters."""
+    """Whether the text is not empty, has no control characters, and can be an argument of a program."""
     try:
-        size = len(text.encode())  # the caches of this machine are UTF-8
+        size = len(text.encode(errors="surrogateescape"))  # names of files may be any bytes
     except UnicodeEncodeError:
         return False
     return 0 < size <= longest and all(each >= " " and each != "\x7f" for each in text)
+
+
+def _is_name(text: str) -> bool:
+    return "/" not in text and text not in (".", "..") and printable(text, 255)
 
 
 class NodeName(SiteWord):
@@ -79,6 +90,39 @@ class UserName(SiteWord):
     @classmethod
     def fits(cls, text: str) -> bool:
         return made_of(text.removesuffix("$"), LETTERS + ".-_+@\\", 255) and not text.endswith("\\")
+
+
+class TreeId(SiteWord):
+    """The id of a tree in git: an argument of git."""
+
+    __slots__ = ()
+    what = "the id of a git tree"
+
+    @classmethod
+    def fits(cls, text: str) -> bool:
+        return len(text) in (40, 64) and not text.strip("0123456789abcdef")
+
+
+class FileName(SiteWord):
+    """The name of a file or folder: one part of a path of this machine."""
+
+    __slots__ = ()
+    what = "the name of a file"
+
+    @classmethod
+    def fits(cls, text: str) -> bool:
+        return text[:1] != "-" and _is_name(text)
+
+
+class PathBelow(SiteWord):
+    """The path of a file below a folder, such as a run folder."""
+
+    __slots__ = ()
+    what = "a path below a folder"
+
+    @classmethod
+    def fits(cls, text: str) -> bool:
+        return len(text) <= 4096 and text.isprintable() and all(_is_name(each) for each in text.split("/"))
 
 
 class SitePath(SiteWord):

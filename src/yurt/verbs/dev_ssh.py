@@ -12,7 +12,7 @@ import msgspec
 from yurt.backends.kinds import kind_of
 from yurt.config import contexts
 from yurt.dev import connect, holder, ssh_config
-from yurt.dev.desks import ssh_name
+from yurt.dev.desks import check_name, ssh_name
 from yurt.errors import RefusedError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.site_words import SitePath, UserName
@@ -48,7 +48,7 @@ def add_name(entry: Entry) -> None:
 
     RefusedError: the site names no user, or ssh cannot read the configuration; it stays as it was.
     """
-    ssh_config.add(entry.run.name, user_of(entry.run.context))
+    ssh_config.add(check_name(entry.run.name), user_of(entry.run.context))
 
 
 def command(

@@ -22,7 +22,7 @@ from yurt.hosts.passage import pass_through
 from yurt.hosts.ssh_errors import RETRY
 from yurt.model import layout
 from yurt.model.run import Placement
-from yurt.model.site_words import NodeName
+from yurt.model.site_words import NodeName, whole
 
 PATIENCE = 60.0
 
@@ -76,7 +76,8 @@ class ShellExec:
             returned, err = stream.code, stream.err
         if not out or not out[-1].startswith(mark):
             raise self._not_entered(placement.job, returned, err)
-        code = int(out.pop().removeprefix(mark))
+        with self._host.reading():
+            code = whole(out.pop().removeprefix(mark).decode(errors="replace"))
         return Asked(code, b"\n".join(out), err)
 
     def _not_entered(self, job: str, returned: int | None, err: bytes) -> YurtError:

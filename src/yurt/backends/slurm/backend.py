@@ -124,7 +124,8 @@ class SlurmBackend(ShellBackend):
         if mark == since and all(run.mark for run in runs) and not poll.has_folders(out):
             return Observed({}, mark, {run.id: run.held for run in runs if run.held}, files)
         text = out.decode(errors="replace")
-        return Observed(queries.read_poll(text, runs), mark, queries.held_sweeps(text, runs), files)
+        with self.host.reading():
+            return Observed(queries.read_poll(text, runs), mark, queries.held_sweeps(text, runs), files)
 
     def cancel(self, run: RunRef) -> str:
         text = script.closer() + scripts.text("cancel.sh", "slurm")
@@ -152,7 +153,8 @@ class SlurmBackend(ShellBackend):
         if answer.code:
             what = f"cannot cancel tasks of {sweep.id}"
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
-        return read_gates(answer.text)
+        with self.host.reading():
+            return read_gates(answer.text)
 
     def hold(self, jobs: Sequence[str]) -> None:
         self._control("hold", jobs)
@@ -193,7 +195,8 @@ class SlurmBackend(ShellBackend):
         answer = self.host.run(live.nodes_script(), timeout=60)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the nodes", answer.errors)
-        return live.read_nodes(answer.text)
+        with self.host.reading():
+            return live.read_nodes(answer.text)
 
     def look(self, accounts: Sequence[Account]) -> Live:
         from yurt.backends.slurm import live, probe
@@ -202,7 +205,8 @@ class SlurmBackend(ShellBackend):
         answer = self.host.run(live.script(), mark, timeout=90)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
-        return live.read(mark, answer.text, accounts, now=time.time())
+        with self.host.reading():
+            return live.read(mark, answer.text, accounts, now=time.time())
 
     def forecast(self, accounts: Sequence[Account], question: Question) -> Forecast:
         from yurt.backends.slurm import live, probe, where
@@ -214,13 +218,14 @@ class SlurmBackend(ShellBackend):
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
         ended = time.time()
-        found = where.read(probe.sections(mark, answer.text).get("where", []), question.asks)
-        return Forecast(
-            live=live.read(mark, answer.text, accounts, now=ended),
-            answers=found.answers,
-            clock=0.0 if found.now is None else _ahead(found.now, began, ended),
-            absent=[path for at, path in enumerate(question.paths) if found.now and at not in found.there],
-        )
+        with self.host.reading():
+            found = where.read(probe.sections(mark, answer.text).get("where", []), question.asks)
+            return Forecast(
+                live=live.read(mark, answer.text, accounts, now=ended),
+                answers=found.answers,
+                clock=0.0 if found.now is None else _ahead(found.now, began, ended),
+                absent=[path for at, path in enumerate(question.paths) if found.now and at not in found.there],
+            )
 
     def look_at(self, job: str, accounts: Sequence[Account]) -> tuple[Live, WaitingJob | None]:
         from yurt.backends.slurm import live, probe, waiting
@@ -229,7 +234,8 @@ class SlurmBackend(ShellBackend):
         answer = self.host.run(live.script(), mark, job, timeout=90)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
-        return live.read(mark, answer.text, accounts, now=time.time()), waiting.read(mark, answer.text, job)
+        with self.host.reading():
+            return live.read(mark, answer.text, accounts, now=time.time()), waiting.read(mark, answer.text, job)
 
     def look_back(self, job: str, node: str) -> EndedJob:
         from yurt.backends import scripts
@@ -241,7 +247,8 @@ class SlurmBackend(ShellBackend):
         )
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the job", answer.errors)
-        return waiting.read_ended(mark, answer.text)
+        with self.host.reading():
+            return waiting.read_ended(mark, answer.text)
 
     def failure(self, answer: Answer) -> YurtError:
         return self._unfinished(answer) or super().failure(answer)
