@@ -13,6 +13,8 @@ import pytest
 
 from yurt.config import paths
 from yurt.dev import keys, ssh_config
+from yurt.errors import RefusedError
+from yurt.model.site_words import UserName
 
 HOMES = ["plain", "a home", "100% yurt's"]
 
@@ -34,8 +36,8 @@ def settings(host: str, *words: str) -> dict[str, str]:
 
 
 def test_ssh_understands_every_path(home: Path, tmp_path: Path) -> None:
-    ssh_config.add("default", "alice")
-    ssh_config.add("gpu", "bob")
+    ssh_config.add("default", UserName("alice"))
+    ssh_config.add("gpu", UserName("bob"))
     found = settings("yurt-dev-gpu")
     assert (found["user"], found["hostkeyalias"], found["hostname"]) == ("bob", "yurt-dev-gpu", "yurt-dev-gpu")
     assert settings("yurt-dev")["user"] == "alice" and settings("other")["user"] != "alice"
@@ -50,10 +52,10 @@ def test_ssh_understands_every_path(home: Path, tmp_path: Path) -> None:
 
 
 def test_the_file_is_replaced_whole_and_private(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ssh_config.add("default", "alice")
+    ssh_config.add("default", UserName("alice"))
     assert stat.S_IMODE(ssh_config.file().stat().st_mode) == 0o600
     before, inode = ssh_config.file().read_text(), ssh_config.file().stat().st_ino
-    ssh_config.add("default", "alice")
+    ssh_config.add("default", UserName("alice"))
     assert ssh_config.file().stat().st_ino == inode
     write = paths.write_private
 
@@ -64,7 +66,7 @@ def test_the_file_is_replaced_whole_and_private(home: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(paths, "write_private", full)
     with pytest.raises(OSError, match="No space"):
-        ssh_config.add("gpu", "alice")
+        ssh_config.add("gpu", UserName("alice"))
     assert ssh_config.file().read_text() == before
     monkeypatch.undo()
 
@@ -74,17 +76,42 @@ def test_names_added_at_once_are_all_there(tmp_path: Path, monkeypatch: pytest.M
     keys.public_key()
     names = [f"n{number}" for number in range(12)]
     with ProcessPoolExecutor(4, mp_context=get_context("fork")) as pool:
-        list(pool.map(ssh_config.add, names, ["alice"] * 12))
+        list(pool.map(ssh_config.add, names, [UserName("alice")] * 12))
     text = ssh_config.file().read_text()
     assert all(f"\nHost yurt-dev-{name}\n" in text for name in names), text
     assert sorted(each.name for each in tmp_path.iterdir()) == ["dev", "ssh_config"]
+
+
+def test_a_file_that_ssh_cannot_read_does_not_replace_the_old_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ssh_config.add("default", UserName("alice"))
+    before = ssh_config.file().read_text()
+    block = ssh_config.block
+    for added in ('  User "al" x"\n', "  IdentityFiles x\n", "  User eve\nHost x\n"):
+
+        def wrong(name: str, user: UserName, added: str = added) -> str:
+            return block(name, user).replace("  User", f"{added}  User")
+
+        monkeypatch.setattr(ssh_config, "block", wrong)
+        with pytest.raises(RefusedError, match=r"dev node .(default|gpu). would be invalid"):
+            ssh_config.add("gpu", UserName("bob"))
+        assert ssh_config.file().read_text() == before
+    assert sorted(each.name for each in keys.folder().iterdir()) == ["id_ed25519", "id_ed25519.pub", "names.json"]
+
+
+def test_users_of_earlier_versions_are_read_again(home: Path) -> None:
+    ssh_config.add("gpu", UserName("DOMAIN\\alice"))
+    names = keys.folder() / "names.json"
+    names.write_text('{"gpu": "DOMAIN\\\\alice", "old": "al\\" x"}')
+    ssh_config.add("default", UserName("bob@example.org"))
+    assert settings("yurt-dev-gpu")["user"] == "DOMAIN\\alice" and settings("yurt-dev")["user"] == "bob@example.org"
+    assert "old" not in ssh_config.file().read_text()
 
 
 def test_the_line_is_proposed_once(home: Path) -> None:
     config = home / ".ssh" / "config"
     config.parent.mkdir(parents=True)
     config.write_text("Host *\n  User me\n")
-    ssh_config.add("default", "alice")
+    ssh_config.add("default", UserName("alice"))
     proposed = ssh_config.proposal()
     assert proposed is not None and proposed.after == f"{ssh_config.line()}\n\nHost *\n  User me\n"
     assert ssh_config.accept(proposed) and config.read_text() == proposed.after

@@ -10,6 +10,7 @@ from tests.hosts.conftest import running_job, site
 from yurt.hosts import Host, LocalHost
 from yurt.hosts.node import NodeHost
 from yurt.lab import Lab
+from yurt.model.site_words import NodeName
 from yurt.testing.hosts import HostContract
 
 
@@ -40,7 +41,7 @@ class TestNodeBySrun(HostContract):
     @pytest.fixture
     def host(self, lab: Lab) -> Iterator[Host]:
         with running_job(lab, "beta", "n1") as job:
-            yield NodeHost(site(lab, "beta"), "n1", job)
+            yield NodeHost(site(lab, "beta"), NodeName("n1"), job)
 
 
 @pytest.mark.lab
@@ -48,4 +49,4 @@ class TestNodeBySsh(HostContract):
     @pytest.fixture
     def host(self, lab: Lab) -> Iterator[Host]:
         with running_job(lab, "alpha", "n2") as job:
-            yield NodeHost(site(lab, "alpha"), "n2", job, "ssh")
+            yield NodeHost(site(lab, "alpha"), NodeName("n2"), job, "ssh")

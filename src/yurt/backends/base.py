@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from yurt.model.live import Live, LiveNode
     from yurt.model.run import Placement, Plan, Resources, RunRef
     from yurt.model.secrets import Shares
+    from yurt.model.site_words import NodeName
     from yurt.model.storage import StorageReport, TierPlace, TierUse
     from yurt.model.waiting import EndedJob, WaitingJob
     from yurt.model.where import Forecast, Question
@@ -273,7 +274,7 @@ class Exec(Protocol):
         Standard input and output reach the command byte for byte. UnreachableError: there is no connection.
         """
 
-    def hop(self, node: str, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
+    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
         """Return the program of this machine that runs an sh command on a node by ssh to the node itself.
 
         As for `relay`. `known_hosts` contains the node's host keys under its name. `prompt`: ssh may prompt the user.
@@ -283,8 +284,11 @@ class Exec(Protocol):
 class Forward(Protocol):
     """Forward a port of a run to this machine."""
 
-    def forward(self, node: str, port: int) -> AbstractContextManager[int]:
-        """Forward a port of a node to this machine's loopback while the block runs; yield the local port."""
+    def forward(self, node: NodeName | None, port: int) -> AbstractContextManager[int]:
+        """Forward a port of a node to this machine's loopback while the block runs; yield the local port.
+
+        None: the node on which this machine's commands run.
+        """
 
 
 class Claims(Protocol):

@@ -56,7 +56,7 @@ def ssh(words: tuple[str, ...]) -> int:
         with watching_late() as watch:
             argv = verbs.command(name, command, context=context, terminal=terminal, watch=watch)
     except RefusedError as error:
-        if error.code != "ssh-failed":
+        if error.code not in ("ssh-failed", "site-invalid"):
             raise
         return verbs.inside(name, command, context=context, terminal=terminal)
     propose(name, quiet=bool(command))

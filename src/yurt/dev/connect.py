@@ -19,6 +19,7 @@ from yurt.dev.ask import ASK, ask
 from yurt.dev.desks import ssh_name
 from yurt.errors import RefusedError, UnreachableError
 from yurt.model.context import Context
+from yurt.model.site_words import NodeName, SitePath, printable, shown
 from yurt.sites import connect, node_keys
 from yurt.store import Entry
 
@@ -27,6 +28,9 @@ Way = Literal["here", "node", "job"]
 TRY = 30
 """Seconds that a first connection to a node may take."""
 
+
+COMMAND = 16_000
+"""Characters that the command of a node's sshd may have."""
 
 SERVE = (
     'grep -qs "^$1" "$2" || for pause in 0 2; do'
@@ -65,7 +69,7 @@ def link(entry: Entry, name: str) -> Link:
         return known
     info = ask(entry, {"do": "info"})
     sshd, host_key = str(info.get("sshd") or ""), str(info.get("host_key") or "")
-    if not sshd or not node_keys.KEY.fullmatch(host_key):
+    if not printable(sshd, COMMAND) or not node_keys.KEY.fullmatch(host_key):
         raise RefusedError(
             f"ssh cannot reach dev node '{name}': its node has no sshd program",
             code="ssh-failed",
@@ -80,13 +84,17 @@ def link(entry: Entry, name: str) -> Link:
         restarts=status.restarts,
         way=_way(place),
         sshd=sshd,
-        folder=str(info.get("folder") or ""),
-        workspace=str(info.get("workspace") or ""),
+        folder=str(SitePath(str(info.get("folder")), entry.run.context)),
+        workspace=str(SitePath(str(info.get("workspace")), entry.run.context)),
     )
+    try:
+        encoded = msgspec.json.encode(found)
+    except UnicodeEncodeError:
+        raise _no_ssh(entry, name, "the path of its workspace is not UTF-8") from None
     if found.way == "node":
         _try_node(entry, found, name)
     paths.write_private(ssh_config.known_hosts(name), f"{ssh_name(name)} {host_key}\n".encode())
-    paths.write_private(_file(name), msgspec.json.encode(found))
+    paths.write_private(_file(name), encoded)
     return found
 
 
@@ -99,7 +107,7 @@ def argv(entry: Entry, found: Link, name: str) -> list[str]:
     asking = "; ".join(ASK.splitlines())  # a login shell may be csh, which accepts no line end in quotes
     words = ["sh", "-c", SERVE + found.sshd, "sh", key, file, asking, placement.folder, request]
     if found.way == "node":
-        return runner.hop(found.node, _node_hosts(name), shlex.join(words), prompt=True)
+        return runner.hop(_node(entry, found, name), _node_hosts(name), shlex.join(words), prompt=True)
     return runner.relay(placement, shlex.join(words))
 
 
@@ -116,27 +124,39 @@ def _way(place: Context) -> Way:
 def _try_node(entry: Entry, found: Link, name: str) -> None:
     """Read the host keys of the node through the job, and log in to it once. RefusedError if that fails."""
     (placement,) = entry.placements
+    node = _node(entry, found, name)
     runner = connect.named_backend(entry.run.context).exec
     asked = runner.ask(placement, ["sh", "-c", node_keys.READ])
-    lines = node_keys.known_hosts(found.node, asked.out)
+    lines = node_keys.known_hosts(node, asked.out)
     reason = "its host keys cannot be read"
     if lines:
         paths.write_private(_node_hosts(name), lines)
-        command = runner.hop(found.node, _node_hosts(name), "true", prompt=False)
+        command = runner.hop(node, _node_hosts(name), "true", prompt=False)
         try:
             done = subprocess.run(
                 command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=TRY
             )
         except subprocess.TimeoutExpired:
             raise UnreachableError(
-                f"{entry.run.context}: the connection to {found.node} timed out", code="ssh-timeout"
+                f"{entry.run.context}: the connection to {node} timed out", code="ssh-timeout"
             ) from None
         if done.returncode == 0:
             return
         errors = done.stderr.strip().splitlines()
         reason = errors[-1].strip() if errors else f"exit code {done.returncode}"
-    raise RefusedError(
-        f"ssh cannot reach dev node '{name}': node {found.node} of {entry.run.context} accepts no ssh ({reason})",
+    raise _no_ssh(entry, name, f"node {node} of {entry.run.context} accepts no ssh ({reason})")
+
+
+def _node(entry: Entry, found: Link, name: str) -> NodeName:
+    node = NodeName.read(found.node)
+    if node is None:  # such as n[1-2]
+        raise _no_ssh(entry, name, f"{shown(found.node)} of {entry.run.context} is not the name of a node")
+    return node
+
+
+def _no_ssh(entry: Entry, name: str, why: str) -> RefusedError:
+    return RefusedError(
+        f"ssh cannot reach dev node '{name}': {why}",
         code="ssh-failed",
         hint="if the site allows an sshd of your own inside your job, set `dev_sshd: true` with"
         f" `yurt context edit {entry.run.context}`; `yurt dev ssh` works without it",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -12,8 +15,10 @@ import msgspec
 from yurt.config import paths
 from yurt.config.lock import locked
 from yurt.dev import keys
-from yurt.dev.desks import ssh_name
+from yurt.dev.desks import DEFAULT, ssh_name
 from yurt.doctor import ssh_config as users
+from yurt.errors import RefusedError
+from yurt.model.site_words import UserName
 
 HEAD = "# Written by yurt. `yurt dev up` adds dev nodes; changes by hand are lost.\n"
 
@@ -27,22 +32,51 @@ def known_hosts(name: str) -> Path:
     return keys.folder() / f"known_hosts-{name}"
 
 
-def add(name: str, user: str) -> None:
-    """Make ssh reach the dev node `name`, where the user is `user`. Other dev nodes stay."""
+def add(name: str, user: UserName) -> None:
+    """Make ssh reach the dev node `name`, where the user is `user`. Other dev nodes stay.
+
+    RefusedError: ssh cannot read the new file; the old one stays.
+    """
     keys.public_key()
     with locked(file()):
         names = {**_names(), name: user}
         text = HEAD + "".join(block(each, names[each]) for each in sorted(names))
         if _read(file()) != text.encode():
-            paths.write_private(keys.folder() / "names.json", msgspec.json.encode(names))
+            _try(text, names)
+            plain = {each: str(names[each]) for each in names}
+            paths.write_private(keys.folder() / "names.json", msgspec.json.encode(plain))
             paths.write_private(file(), text.encode())
 
 
-def _names() -> dict[str, str]:
+def _names() -> dict[str, UserName]:
     try:
-        return msgspec.json.decode(_read(keys.folder() / "names.json"), type=dict[str, str])
+        recorded = msgspec.json.decode(_read(keys.folder() / "names.json"), type=dict[str, str])
     except msgspec.MsgspecError:
         return {}
+    users_of = {name: UserName.read(user) for name, user in recorded.items()}
+    return {name: user for name, user in users_of.items() if user is not None}
+
+
+def _try(text: str, names: Mapping[str, str]) -> None:
+    """Try a new file with each of its hosts. An invalid line breaks every ssh of the user, who includes the file.
+
+    RefusedError: ssh does not read the file as it is meant.
+    """
+    with tempfile.NamedTemporaryFile("w", prefix=".ssh_config-", dir=keys.folder()) as trial:
+        trial.write(text)
+        trial.flush()
+        for name, user in names.items():
+            argv = ["ssh", "-G", "-F", trial.name, "--", ssh_name(name)]
+            done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+            read = done.stdout.decode(errors="replace").splitlines()
+            if done.returncode or not {f"user {user}", f"hostkeyalias {ssh_name(name)}"} <= {*read}:
+                lines = done.stderr.decode(errors="replace").replace(trial.name, str(file())).strip().splitlines()
+                why = lines[0] if lines else f"ssh does not use user {user}"
+                raise RefusedError(
+                    f"the ssh configuration for dev node '{name}' would be invalid and was not written: {why}",
+                    code="ssh-failed",
+                    hint=f"use `yurt dev ssh{'' if name == DEFAULT else ' ' + name}` instead",
+                )
 
 
 def _read(path: Path) -> bytes:
@@ -52,7 +86,7 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-def block(name: str, user: str) -> str:
+def block(name: str, user: UserName) -> str:
     """Return the lines for a dev node. ssh runs `yurt dev connect`, which finds the present node."""
     variables = [f"{key}={os.environ[key]}" for key in ("YURT_CONFIG_HOME", "YURT_DATA_HOME") if os.environ.get(key)]
     connect = [sys.executable, "-P", "-m", "yurt", "dev", "connect", name]

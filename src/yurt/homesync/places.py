@@ -14,6 +14,7 @@ from yurt.homesync.outcomes import pair_name
 from yurt.hosts import Host, LocalHost
 from yurt.hosts.base import Answer
 from yurt.model.context import LOCAL
+from yurt.model.site_words import SitePath
 from yurt.sites import connect
 
 TIMEOUT = 60.0
@@ -77,7 +78,7 @@ class Place:
                 code="site-refused",
                 hint="correct `root` of this place in homes.yaml",
             )
-        return answer.out.decode(errors="surrogateescape").removesuffix("\n")
+        return SitePath(answer.out.decode(errors="surrogateescape").removesuffix("\n"), self.name)
 
     def run(self, script: str, *args: str, stdin: bytes = b"", timeout: float = TIMEOUT) -> Answer:
         """Run a script with sh on this place, in one operation. UnreachableError if no answer arrives."""

@@ -29,6 +29,7 @@ from yurt.model.progress import report_slow
 if TYPE_CHECKING:
     from yurt.hosts.command import Command
     from yurt.hosts.pace import Pace
+    from yurt.model.site_words import NodeName
 
 TIMEOUT = 60.0
 
@@ -78,6 +79,26 @@ class Answer(msgspec.Struct, frozen=True):
         return self.code > 128 or re.search(KILLED, self.err) is not None
 
 
+class Reading:
+    """Turns what a parser of an answer raises into an error of the site: no answer of a site is a bug of yurt."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, (ValueError, LookupError, ArithmeticError)):
+            from yurt.model.site_words import shown
+
+            raise RefusedError(
+                f"{self._name}: the answer of the site cannot be read: {shown(str(error))}",
+                code="site-invalid",
+                hint=f"log in with ssh and look for what prints it; `yurt doctor {self._name}` checks the site",
+            ) from error
+
+
 class Host(ABC):
     """A machine that runs scripts. Subclasses define how it is reached and what its failures mean."""
 
@@ -88,6 +109,10 @@ class Host(ABC):
     @abstractmethod
     def argv(self, command: str) -> list[str]:
         """Return the local command line that runs `command` in a shell on the host."""
+
+    def reading(self) -> Reading:
+        """Return a block for the parser of an answer. RefusedError if it cannot read the answer."""
+        return Reading(self.name)
 
     def gnu(self) -> bool:
         """Whether the host has the tools of GNU; otherwise functions of scripts replace some of them."""
@@ -105,7 +130,7 @@ class Host(ABC):
         """Return the local command line that runs `command` on the host, for as long as its streams are open."""
         return self.argv(command)
 
-    def hop(self, node: str, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
+    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
         """Return the local command line that runs `command` on a node behind the host, by the node's own sshd.
 
         `known_hosts` contains the node's host keys under its name. `prompt`: ssh may prompt the user.
@@ -120,8 +145,8 @@ class Host(ABC):
         yield
 
     @contextlib.contextmanager
-    def forward(self, node: str, port: int) -> Iterator[int]:
-        """Forward a port of a node, reached from the host, to 127.0.0.1; yield the local port."""
+    def forward(self, node: NodeName | None, port: int) -> Iterator[int]:
+        """Forward a port of a node, reached from the host, to 127.0.0.1; yield the local port. None: the host's."""
         del node
         yield port
 

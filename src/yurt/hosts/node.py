@@ -9,6 +9,7 @@ from typing import Literal
 
 from yurt.errors import YurtError
 from yurt.hosts.base import Host
+from yurt.model.site_words import NodeName
 
 Way = Literal["srun", "ssh"]
 
@@ -16,7 +17,7 @@ Way = Literal["srun", "ssh"]
 class NodeHost(Host):
     """A node of a running job, reached through the job (srun), or by ssh if the site allows it."""
 
-    def __init__(self, login: Host, node: str, job: str, way: Way = "srun") -> None:
+    def __init__(self, login: Host, node: NodeName, job: str, way: Way = "srun") -> None:
         self.name = f"{node} on {login.name}"
         self._login = login
         self._node, self._job, self._way = node, job, way
@@ -38,7 +39,7 @@ class NodeHost(Host):
             yield
 
     @contextlib.contextmanager
-    def forward(self, node: str, port: int) -> Iterator[int]:
+    def forward(self, node: NodeName | None, port: int) -> Iterator[int]:
         with self._login.forward(node or self._node, port) as local_port:
             yield local_port
 

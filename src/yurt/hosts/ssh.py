@@ -20,6 +20,7 @@ from yurt.hosts.master import Master
 if TYPE_CHECKING:
     from yurt.hosts.command import Command
     from yurt.hosts.wire import Parcel
+    from yurt.model.site_words import NodeName
 
 REFUSED = b"Session open refused by peer"
 
@@ -108,7 +109,7 @@ class SshHost(Host):
     def relay(self, command: str) -> list[str]:
         return [*self._login(), "-T", self.destination, command]
 
-    def hop(self, node: str, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
+    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
         through = quoting.join([*self._login(), "-W", f"{node}:22", self.destination])
         settings = {  # the first value of a setting counts, so these go before the options for the login node
             "ProxyCommand": through.replace("%", "%%"),
@@ -124,7 +125,7 @@ class SshHost(Host):
             "BatchMode": "no" if prompt else "yes",
         }
         words = [word for key, value in settings.items() if value for word in ("-o", f"{key}={value}")]
-        return [*self.master.program, *words, *self.master.options, "-T", node, command]
+        return [*self.master.program, *words, *self.master.options, "-T", "--", node, command]
 
     def _login(self) -> list[str]:
         """Return ssh on the shared connection; if that has no free session, on a connection of its own."""
@@ -162,7 +163,7 @@ class SshHost(Host):
             reporter.cancel()
 
     @contextlib.contextmanager
-    def forward(self, node: str, port: int) -> Iterator[int]:
+    def forward(self, node: NodeName | None, port: int) -> Iterator[int]:
         import subprocess
         from socket import socket
 

@@ -9,6 +9,7 @@ import msgspec
 
 from yurt.errors import YurtError
 from yurt.model import ids, layout
+from yurt.model.site_words import shown, whole
 
 Stream = Literal["out", "err"]
 """One of the two logs of a run."""
@@ -38,6 +39,16 @@ class Measures(msgspec.Struct, frozen=True):
 
 RESULT_PARTS = (layout.OUTPUTS, layout.CHECKPOINTS, layout.WORK)
 """The folders of a run that may contain results."""
+
+
+def checked(measure: str) -> str:
+    """Return a measure that a site printed. ValueError if it is none."""
+    if measure not in ("", UNMEASURED):
+        for number in measure.split(":")[:2]:
+            whole(number)
+        if measure.count(":") < 1:
+            raise ValueError(f"{shown(measure)} is not a measure")
+    return measure
 
 
 def count(measure: str) -> int:
@@ -118,7 +129,7 @@ class Gathered(msgspec.Struct):
     @property
     def starts(self) -> int:
         numbers = (name.removeprefix(layout.START) for name in self.files if name.startswith(layout.START))
-        return max((int(number) for number in numbers if number.isdigit()), default=0)
+        return max((whole(number) for number in numbers if number.isdigit()), default=0)
 
 
 class Contents(msgspec.Struct, frozen=True):
@@ -265,7 +276,7 @@ def read_contents(text: str, folders: Sequence[str]) -> tuple[dict[str, Contents
     """Return what contents.sh prints: the contents of run folders, and whether the site has rsync."""
     method, *lines_of_runs = text.splitlines()
     states, measures = lines_of_runs[: len(folders)], lines_of_runs[len(folders) :]
-    sizes = {folder: measure for measure, _, folder in (line.partition(" ") for line in measures)}
+    sizes = {folder: checked(measure) for measure, _, folder in (line.partition(" ") for line in measures)}
     found = {
         folder: Contents(state == "ended", Measures(*(sizes.get(f"{folder}/{part}", NOTHING) for part in RESULT_PARTS)))
         for folder, state in zip(folders, states, strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from yurt.model.files import LogPosition, LogSink, Stream
+from yurt.model.site_words import whole
 
 
 class LogChunks:
@@ -27,12 +28,14 @@ class LogChunks:
                 break
             held = rest
             self._name, _, count = line.decode().partition(" ")
-            if self._name.startswith("skip-"):
-                setattr(self._log, self._name[5:], int(count))
+            if self._name == "skip-out":
+                self._log.out = whole(count)
+            elif self._name == "skip-err":
+                self._log.err = whole(count)
             elif self._name == "more":
                 self.more = True
             else:
-                self._left = int(count)
+                self._left = whole(count)
         self._held = held
 
 

@@ -13,7 +13,12 @@ from yurt.model.run import Status
 def read(text: str) -> list[tuple[str, str]]:
     """Return the job and the group of each line; incomplete lines are skipped."""
     rows = (line.split() for line in text.splitlines())
-    return [(each[0], each[1]) for each in rows if len(each) == 2 and each[1].count(":") == 2]
+    return [(each[0], each[1]) for each in rows if len(each) == 2 and _is_group(each[1])]
+
+
+def _is_group(text: str) -> bool:
+    start, offset, numbers = (*text.split(":", 2), "", "")[:3]
+    return start.isdigit() and offset.isdigit() and text.isascii() and not numbers.strip("0123456789,-%:")
 
 
 def noted(status: Status, sent: Iterable[tuple[str, str]]) -> Status:

@@ -6,7 +6,7 @@ run counts as lost only if it is missing in two observations some time apart.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -48,6 +48,12 @@ PURGE = 86_400
 that quickly after its start. Later, it may have run and been purged."""
 
 
+_Record = TypeVar("_Record", bound=msgspec.Struct)
+
+LARGEST, LATEST = 1 << 60, 250_000_000_000.0
+"""Larger numbers fit neither into JSON nor into the index, and no calendar has later times (the year 9892)."""
+
+
 class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content of exit.json, which the job writes at its end."""
 
@@ -75,10 +81,21 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What its processes used, if that was measured."""
 
 
+def plausible(record: _Record) -> _Record | None:
+    """Return a record of a site; None if a number in it is beyond all times and sizes, and would break what uses it."""
+    for value in msgspec.structs.astuple(record):
+        most = LATEST if isinstance(value, float) else LARGEST
+        if isinstance(value, (int, float)) and not -most < value < most:
+            return None
+        if isinstance(value, msgspec.Struct) and plausible(value) is None:
+            return None
+    return record
+
+
 def read_ending(text: bytes | str) -> Ending | None:
     """Parse exit.json; None if it is empty or incomplete."""
     try:
-        return msgspec.json.decode(text, type=Ending) if text else None
+        return plausible(msgspec.json.decode(text, type=Ending)) if text else None
     except msgspec.MsgspecError:
         return None
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
+MOST = 10_000_000
+"""Numbers that one range may have: a site could name more than fit into memory. An array of Slurm has fewer."""
+
 
 def ranges(numbers: Iterable[int]) -> str:
     """Return numbers in sbatch notation: 0-3,7,9-12."""
@@ -32,7 +35,10 @@ def numbers(text: str) -> Iterator[int]:
         span, _, step = part.partition(":")
         first, _, last = span.partition("-")
         if first.isdigit():
-            yield from range(int(first), int(last or first) + 1, int(step) if step.isdigit() else 1)
+            each = range(int(first), int(last or first) + 1, int(step) if step.isdigit() else 1)
+            if len(each) > MOST:
+                raise ValueError(f"{part} has more than {MOST} numbers")
+            yield from each
 
 
 class Within:

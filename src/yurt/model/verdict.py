@@ -11,7 +11,7 @@ import msgspec
 
 from yurt.model import tasks as numbering
 from yurt.model.run import FINAL, State, Status
-from yurt.model.state import Ending, Observation, next_status
+from yurt.model.state import Ending, Observation, next_status, plausible
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +89,8 @@ def adopt_sweep(status: Status, verdict: SweepVerdict) -> Status:
 def read_sweep_verdict(text: bytes) -> SweepVerdict | None:
     """Parse the status.json of a sweep, like `read_verdict`."""
     try:
-        return msgspec.json.decode(text, type=SweepVerdict) if text else None
+        found = plausible(msgspec.json.decode(text, type=SweepVerdict)) if text else None
+        return found if found is not None and all(map(plausible, found.tasks.values())) else None
     except msgspec.MsgspecError:
         return None
 
@@ -112,6 +113,6 @@ def adopt(status: Status, verdict: Verdict | None, ending: Ending | None, now: f
 def read_verdict(text: bytes) -> Verdict | None:
     """Parse status.json; None if it is empty, or if a newer yurt wrote it in an unknown format."""
     try:
-        return msgspec.json.decode(text, type=Verdict) if text else None
+        return plausible(msgspec.json.decode(text, type=Verdict)) if text else None
     except msgspec.MsgspecError:
         return None

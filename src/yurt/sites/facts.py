@@ -57,7 +57,8 @@ def probe(context: Context) -> Facts:
             code="slurm-not-responding",
             hint="the controller may be down; run the command again later",
         )
-    return script.read(mark, answer.text, now=time.time())
+    with host.reading():
+        return script.read(mark, answer.text, now=time.time())
 
 
 def ask_node(context: Context, *, internet: str = INTERNET, patience: int = 120, watch: Watch = unwatched) -> Facts:
@@ -83,7 +84,8 @@ def ask_node(context: Context, *, internet: str = INTERNET, patience: int = 120,
     options += [f"--qos={context.qos}"] if context.qos else []
     mark = probe.new_mark()
     arguments = [mark, folder, target, port, str(patience), *options]
-    answer = host_of(context).run(deep_probe.script(), *arguments, timeout=patience + 60)
+    host = host_of(context)
+    answer = host.run(deep_probe.script(), *arguments, timeout=patience + 60)
     if answer.code == deep_probe.PENDING:
         reason = answer.errors or "no reason given"
         raise RefusedError(
@@ -93,7 +95,8 @@ def ask_node(context: Context, *, internet: str = INTERNET, patience: int = 120,
         )
     if answer.code:
         raise refusal(context.name, "the probe job was rejected", answer.errors)
-    found = _with(found, node=deep_probe.read(mark, answer.text, now=time.time()))
+    with host.reading():
+        found = _with(found, node=deep_probe.read(mark, answer.text, now=time.time()))
     cache.save(context, found)
     return found
 

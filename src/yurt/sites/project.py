@@ -7,6 +7,7 @@ from pathlib import Path
 
 from yurt.config import paths, project
 from yurt.model import layout
+from yurt.model.site_words import FileName
 
 
 class Project:
@@ -21,7 +22,12 @@ class Project:
         self.label = layout.project_label(self.name, str(self.folder))
         relative = os.path.relpath(here, self.folder)
         self.subfolder = "" if relative == "." else relative
-        self.code = paths.data_home() / "code" / f"{self.label}.git"
+        self.code = code_folder(self.label)
+
+
+def code_folder(label: str) -> Path:
+    """Return the local git folder for the code of a project. RefusedError if a site has given it an invalid label."""
+    return paths.data_home() / "code" / f"{FileName(label)}.git"
 
 
 def _top(here: Path) -> Path:

@@ -27,6 +27,7 @@ from yurt.model import layout
 from yurt.model.files import NOTHING, Ended, Limits, LogPosition, Pick, Pull
 from yurt.model.growth import Known
 from yurt.model.run import Plan, Run, Status
+from yurt.model.site_words import NodeName
 from yurt.model.state import CANCELLED, Ending, next_status
 from yurt.testing.runs import (
     LISTENS,
@@ -342,7 +343,7 @@ class BackendContract:
         eventually(lambda: read(backend, made, "out.log").strip().isdigit())
         seen, port = observe(backend, made), int(read(backend, made, "out.log"))
         with (
-            backend.forward.forward(seen.node, port) as here,
+            backend.forward.forward(NodeName(seen.node), port) as here,
             socket.create_connection(("127.0.0.1", here), 30) as link,
         ):
             assert link.makefile("rb").read() == b"hello from the run"

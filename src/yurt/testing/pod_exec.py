@@ -10,6 +10,7 @@ from pathlib import Path
 from yurt.backends.answers import Asked
 from yurt.errors import RefusedError
 from yurt.model.run import Placement
+from yurt.model.site_words import NodeName
 from yurt.testing.pod import Pod
 
 
@@ -48,6 +49,6 @@ class PodExec:
         del placement
         return ["sh", "-c", command]
 
-    def hop(self, node: str, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
+    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
         del known_hosts, command, prompt
         raise RefusedError(f"pods: {node} does not accept ssh", code="site-refused")

@@ -47,6 +47,7 @@ from yurt.model.growth import Growing, Kind, Reader
 from yurt.model.live import Live, LiveNode
 from yurt.model.run import Plan, Resources, RunRef
 from yurt.model.secrets import Shares
+from yurt.model.site_words import NodeName
 from yurt.model.state import CANCELLED, Ending, Observation
 from yurt.model.storage import StorageReport, TierPlace, TierUse
 from yurt.model.waiting import EndedJob, WaitingJob
@@ -422,7 +423,7 @@ class _Ports:
     """Port forwarding; pods listen on this machine."""
 
     @contextlib.contextmanager
-    def forward(self, node: str, port: int) -> Iterator[int]:
+    def forward(self, node: NodeName | None, port: int) -> Iterator[int]:
         del node
         yield port
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import msgspec
 
@@ -17,6 +17,7 @@ from yurt import private
 from yurt.config import paths
 from yurt.model import layout
 from yurt.model.growth import OVERLAP, Kind, Known
+from yurt.model.site_words import PathBelow
 
 SEEN = "seen"
 """What the site said of each file: lines of JSON, the last one of a file counts."""
@@ -74,11 +75,8 @@ class Followed:
 
     def begin(self, path: str, seen: str, start: int) -> None:
         """Receive bytes of a file; see `model.growth.Reader`."""
-        safe = PurePosixPath(path)
-        if safe.is_absolute() or ".." in safe.parts or not path.isprintable():
-            self._open = None  # not a path that the site may name
-            return
-        self._open = _Open(path, seen, start, self._newest(path))
+        below = PathBelow.read(path)
+        self._open = None if below is None else _Open(path, seen, start, self._newest(path))
 
     def more(self, part: bytes) -> int:
         """Receive bytes; return how many of them are new."""

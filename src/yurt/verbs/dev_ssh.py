@@ -12,9 +12,10 @@ import msgspec
 from yurt.backends.kinds import kind_of
 from yurt.config import contexts
 from yurt.dev import connect, holder, ssh_config
-from yurt.dev.desks import ssh_name
+from yurt.dev.desks import check_name, ssh_name
 from yurt.errors import RefusedError
 from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.site_words import SitePath, UserName
 from yurt.sites import connect as sites
 from yurt.sites import folders
 from yurt.sites.facts import facts_of
@@ -36,15 +37,18 @@ class Editor(msgspec.Struct, frozen=True, kw_only=True):
     """Whether this machine has the command."""
 
 
-def user_of(context: str) -> str:
-    """Return the name of the user on a context."""
+def user_of(context: str) -> UserName:
+    """Return the name of the user on a context. RefusedError: the site names no user."""
     place = contexts.site(context)
-    return getpass.getuser() if kind_of(place.type).here else facts_of(place).user
+    return UserName(getpass.getuser() if kind_of(place.type).here else facts_of(place).user, context)
 
 
 def add_name(entry: Entry) -> None:
-    """Add a dev node to yurt's ssh configuration, for its user on its context."""
-    ssh_config.add(entry.run.name, user_of(entry.run.context))
+    """Add a dev node to yurt's ssh configuration, for its user on its context.
+
+    RefusedError: the site names no user, or ssh cannot read the configuration; it stays as it was.
+    """
+    ssh_config.add(check_name(entry.run.name), user_of(entry.run.context))
 
 
 def command(
@@ -90,7 +94,7 @@ def editor(name: str, *, context: str = "", watch: Watch = unwatched) -> Result[
     watch(Event(f"connecting to dev node {name}"))
     entry = running(folders.store(), name, context).entry
     add_name(entry)
-    workspace = connect.link(entry, name).workspace
+    workspace = SitePath(connect.link(entry, name).workspace, entry.run.context)
     argv = ["code", "--remote", f"ssh-remote+{ssh_name(name)}", workspace]
     found = Editor(
         name=name, ssh=ssh_name(name), workspace=workspace, command=argv, installed=shutil.which("code") is not None

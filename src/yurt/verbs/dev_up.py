@@ -87,7 +87,10 @@ def up(
                 entry = Following(store, entry, on_wait, wish).until_ready()
     except KeyboardInterrupt:
         raise Interrupted(_left(store, entry)) from None
-    add_name(entry)
+    try:
+        add_name(entry)
+    except RefusedError as error:  # it runs, and `yurt dev ssh` reaches it
+        warnings.append(error.message)
     desk = desks.find(store, asked.name) or Desk(asked.name, entry)
     (view,), notes = views.several([desk])
     return Result(kind="dev-node", data=view, warnings=[*warnings, *notes])

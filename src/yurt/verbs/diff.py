@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from yurt.config import paths
 from yurt.errors import RefusedError
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.select import which
 from yurt.model.compare import ComparedValue, Side, compare
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites import folders
+from yurt.sites.project import code_folder
 from yurt.snapshot import differ
 from yurt.snapshot.differ import Change
 from yurt.store import Entry, Store
@@ -77,7 +76,7 @@ def diff(
     )
     raw = b""
     if found.code.changes and patch in ("bytes", "colours"):
-        raw = _pair(index, entries[0], entries[1]).patch(colour=patch == "colours")
+        raw = _pair(entries[0], entries[1]).patch(colour=patch == "colours")
     return Compared(kind="diff", data=found, warnings=warnings, patch=raw)
 
 
@@ -96,7 +95,7 @@ def _compared(
     ]
     rows = compare(*sides)
     watch(Event("comparing the code"))
-    code = _code(store, left, right, patch=text)
+    code = _code(left, right, patch=text)
     return Difference(
         left=left.run.id,
         right=right.run.id,
@@ -112,7 +111,7 @@ def _metrics(store: Store, entry: Entry) -> dict[str, object]:
     return {**steps, **{each.name: each.value for each in found}}
 
 
-def _code(store: Store, left: Entry, right: Entry, *, patch: bool) -> CodeDifference:
+def _code(left: Entry, right: Entry, *, patch: bool) -> CodeDifference:
     trees = left.run.code.tree, right.run.code.tree
     if trees[0] == trees[1]:
         return CodeDifference(same=True)
@@ -120,9 +119,9 @@ def _code(store: Store, left: Entry, right: Entry, *, patch: bool) -> CodeDiffer
         run = entry.run
         if not run.code.tree:
             return CodeDifference(same=False, unknown=f"run {run.id} has no code snapshot")
-        if not differ.is_here(_store_of(store, entry), run.code.tree):
+        if not differ.is_here(code_folder(entry.run.project), run.code.tree):
             return CodeDifference(same=False, unknown=f"the code of run {run.id} is no longer on this machine")
-    pair = _pair(store, left, right)
+    pair = _pair(left, right)
     try:
         changes = pair.changes()
         text = pair.patch().decode(errors="backslashreplace") if patch else ""
@@ -131,14 +130,6 @@ def _code(store: Store, left: Entry, right: Entry, *, patch: bool) -> CodeDiffer
     return CodeDifference(same=False, changes=changes, patch=text)
 
 
-def _pair(store: Store, left: Entry, right: Entry) -> differ.Pair:
-    sides = [(_store_of(store, each), each.run.code.tree) for each in (left, right)]
+def _pair(left: Entry, right: Entry) -> differ.Pair:
+    sides = [(code_folder(each.run.project), each.run.code.tree) for each in (left, right)]
     return differ.Pair(sides[0], sides[1])
-
-
-def _store_of(store: Store, entry: Entry) -> Path:
-    """Return the local git folder for the code of a run. The path in its plan may be that of another machine."""
-    plan = store.plan(entry.run.id)
-    if plan is not None and plan.store and Path(plan.store).is_dir():
-        return Path(plan.store)
-    return paths.data_home() / "code" / f"{entry.run.project}.git"

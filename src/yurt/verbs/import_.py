@@ -20,10 +20,12 @@ from yurt.model.context import Context
 from yurt.model.files import Gathered
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run, Status
+from yurt.model.site_words import FileName, TreeId, shown
 from yurt.model.state import ATTEMPTS, CANCELLED
 from yurt.model.verdict import adopt, read_verdict
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
+from yurt.sites.project import code_folder
 from yurt.store import Entry, Found, Store, older
 from yurt.verbs import import_sweeps
 from yurt.verbs.result import Result
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
     from yurt.backends.base import Files
 
 OTHERS = "it has not finished and belongs to a yurt installation with a different data folder"
+
+
+IMPOSSIBLE = (ValueError, LookupError, ArithmeticError)
+"""What parsers raise about records that no yurt has written."""
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +131,23 @@ def _gathered(files: Files, folders: Sequence[str], name: str, watch: Watch) -> 
         at += count
 
 
+def _wrong(run: Run, folder: str, kind: str) -> str:
+    """Return why a record is not of the run in this folder, or cannot be used on this machine; empty if it can.
+
+    Its id and project become names of folders, its name and its snapshot arguments of programs.
+    """
+    if run.id != folder.rpartition("/")[2] or run.context_type != kind:
+        return f"describes run {shown(run.id)} on a context of type {shown(run.context_type)}"
+    words = {
+        "id": ids.names_folder(run.id),
+        "project": FileName.fits(run.project),
+        "name": not run.name or FileName.fits(run.name.replace("/", "_")),
+        "snapshot": not run.code.tree or TreeId.fits(run.code.tree),
+    }
+    wrong = next((word for word, fits in words.items() if not fits), "")
+    return f"has an invalid {wrong}" if wrong else ""
+
+
 class _Reader:
     """Makes index entries from the contents of run folders."""
 
@@ -141,6 +164,13 @@ class _Reader:
         self._attempts = 1 if here and not self._elsewhere else ATTEMPTS
 
     def read(self, folder: str, gathered: Gathered | None) -> Found | str | None:
+        """Return the index entry of a run, like `_read`; the reason if something in its records is impossible."""
+        try:
+            return self._read(folder, gathered)
+        except IMPOSSIBLE as error:
+            return f"its records are damaged: {shown(str(error))}"
+
+    def _read(self, folder: str, gathered: Gathered | None) -> Found | str | None:
         """Return the index entry of a run; the reason if it cannot be imported; None for a folder without a run.
 
         The entry of a sweep has no status yet.
@@ -155,12 +185,14 @@ class _Reader:
             plan = older.read_plan(gathered.files.get(layout.PLAN, b""))
         except msgspec.MsgspecError as error:
             return f"this version of yurt cannot read it ({error}); it may be from a newer version"
-        if run.id != folder.rpartition("/")[2] or run.context_type != self.context.type:
-            return f"its {layout.RUN} describes run {run.id} on a context of type {run.context_type}"
+        if wrong := _wrong(run, folder, self.context.type):
+            return f"its {layout.RUN} {wrong}"
         # Not the recorded folder: the storage may have been moved, or the record changed.
         run = msgspec.structs.replace(run, context=self._context_of(run), folder=folder)
         if plan is not None:
-            plan = msgspec.structs.replace(plan, run=run, project_folder=layout.project_of(folder))
+            # Nor the recorded git folder: git runs commands that are configured in it.
+            code, project = str(code_folder(run.project)), layout.project_of(folder)
+            plan = msgspec.structs.replace(plan, run=run, project_folder=project, store=code)
         if run.tasks:
             complete = plan is not None and len(plan.sets) == run.tasks
             return Found(run, Status(), plan) if complete else f"its {layout.PLAN} is incomplete"
@@ -170,7 +202,10 @@ class _Reader:
 
     def with_tasks(self, found: Found, gathered: Gathered, begun: dict[int, Gathered]) -> Found | str:
         """Return a sweep with the status of the sweep and its tasks; or why it cannot be imported."""
-        whole, rows = import_sweeps.statuses(found.run, gathered, begun, self._attempts, time.time())
+        try:
+            whole, rows = import_sweeps.statuses(found.run, gathered, begun, self._attempts, time.time())
+        except IMPOSSIBLE as error:
+            return f"its records are damaged: {shown(str(error))}"
         finished = len(rows) == found.run.tasks and all(each.final for each in rows.values())
         if not finished and "cancel" not in gathered.files and self._is_others(found.run):
             return OTHERS

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from yurt import __version__
-from yurt.config import contexts, paths
+from yurt.config import contexts
 from yurt.errors import RefusedError, UserError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import checks, scheduling, settle
@@ -29,7 +29,7 @@ from yurt.model.tasks import ranges
 from yurt.sites import folders
 from yurt.sites.facts import facts_if_probed
 from yurt.sites.person import person
-from yurt.sites.project import Project
+from yurt.sites.project import Project, code_folder
 from yurt.store import Entry, Store
 
 
@@ -128,7 +128,7 @@ def plan(
 
         calls.hand_on(store, whole, tasks, run_id)
     if not anew.code_now or not run.code.tree:
-        return Planned(msgspec.structs.replace(made, run=fresh, store=_code_here(old)), notes)
+        return Planned(msgspec.structs.replace(made, run=fresh, store=str(code_folder(old.run.project))), notes)
     project = _project_of(run)
     code, warnings = _code_now(project, context, watch)
     fresh = msgspec.structs.replace(fresh, code=code, source=shown(str(project.folder)))
@@ -150,7 +150,7 @@ def _project_of(run: Run) -> Project:
         raise UserError(
             f"run {run.id} is of the project '{run.project}', not of the working directory; --code now needs its files",
             code="usage",
-            hint=f"change to its folder with `cd {run.source}`, then retry it",
+            hint=f"change to its folder with `cd {shlex.quote(run.source)}`, then retry it",
         )
     return project
 
@@ -179,11 +179,6 @@ def check_finished(store: Store, entry: Entry, tasks: Sequence[int] | None) -> N
         hint = f"wait with `yurt wait {run}`, or retry only failed tasks with `--filter state=failed`"
         run, state = unfinished_task.run.id, unfinished_task.status.state
     raise RefusedError(f"run {run} has not finished: it is {state}", code="run-not-finished", hint=hint)
-
-
-def _code_here(old: Plan) -> str:
-    """Return the local git folder for the code. The path in the plan may be that of another machine."""
-    return old.store if Path(old.store).is_dir() else str(paths.data_home() / "code" / f"{old.run.project}.git")
 
 
 def _changed(old: Plan, anew: Anew) -> Plan:

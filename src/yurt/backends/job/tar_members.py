@@ -63,7 +63,10 @@ def _text(field: bytes) -> str:
 def _number(field: bytes) -> int:
     if field[0] & 0x80:  # GNU: binary, of a large file
         return int.from_bytes(bytes([field[0] & 0x7F]) + field[1:], "big")
-    return int(field.strip(b" \0") or b"0", 8)
+    number = int(field.strip(b" \0") or b"0", 8)
+    if number < 0:  # the reader would go back
+        raise ValueError(number)
+    return number
 
 
 def _pax_path(body: bytes) -> str:

@@ -153,7 +153,8 @@ class ShellBackend(ABC):
         answer = self.host.run(storage.script(), mark, report, *own, stdin=storage.rows(places), timeout=180)
         if answer.code:
             raise self.failure(answer)
-        return storage.read(mark, answer.text, places)
+        with self.host.reading():
+            return storage.read(mark, answer.text, places)
 
     def next_start(self, _plan: Plan) -> str:
         """Return the command in job.sh that submits a later start; empty if the script itself continues."""

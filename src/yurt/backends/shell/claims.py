@@ -33,7 +33,9 @@ class ShellClaims:
         )
 
     def holders(self, folder: str) -> dict[int, str]:
-        return read_holders(self._run([folder], "holders", folder))
+        text = self._run([folder], "holders", folder)
+        with self._host.reading():
+            return read_holders(text)
 
     def end(self, folder: str, item: int, who: str) -> str:
         return self._run([folder], 'me=$4 && end_claim "$1" "$2" "$3"; :', folder, str(item), who, _me(), own=True)

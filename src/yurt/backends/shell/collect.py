@@ -39,7 +39,8 @@ def collect(
     )
     if answer.code:
         raise refusal(host.name, "cannot read the run folders", answer.errors)
-    return frames.read_kept(answer.out, [each.folder for each in ended], limits)
+    with host.reading():
+        return frames.read_kept(answer.out, [each.folder for each in ended], limits)
 
 
 def call_results(host: Host, folders: Sequence[str]) -> list[CallResult]:
@@ -47,7 +48,8 @@ def call_results(host: Host, folders: Sequence[str]) -> list[CallResult]:
     answer = ownership.run(host, folders, frames.results(), str(BYTES), str(ERR_BYTES), stdin=lines, timeout=600)
     if answer.code:
         raise refusal(host.name, "cannot read the results", answer.errors)
-    found = {int(name) - 1: pieces for name, pieces in frames.read(answer.out)}
+    with host.reading():
+        found = {int(name) - 1: pieces for name, pieces in frames.read(answer.out)}
     return [read_result(found[at]) for at in sorted(found)]
 
 

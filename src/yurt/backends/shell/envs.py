@@ -91,7 +91,8 @@ class ShellEnvs:
         answer = self._host.run(
             LOGIN.format(text=quote(text)), mark, f"{base}/tools", modules_init, *modules, timeout=120
         )
-        return read_tools(mark, answer.text, now=time.time())
+        with self._host.reading():
+            return read_tools(mark, answer.text, now=time.time())
 
     def wheelhouse(
         self,
@@ -170,7 +171,8 @@ class ShellEnvs:
         )
         if answer.code:
             raise refusal(self._host.name, "cannot read the environments", answer.errors)
-        return read_states(answer.text)
+        with self._host.reading():
+            return read_states(answer.text)
 
     def folders(self, bases: Sequence[str]) -> list[str]:
         """See `Envs.folders`."""
@@ -257,7 +259,8 @@ class ShellEnvs:
         answer = ownership.run(self._host, [layout.env(base, "all")], text, *words, timeout=600)
         if answer.code:
             raise refusal(self._host.name, "cannot find unused environments", answer.errors)
-        return read_unused(answer.text)
+        with self._host.reading():
+            return read_unused(answer.text)
 
 
 def _files(build: EnvBuild) -> list[str]:

@@ -22,6 +22,7 @@ from yurt.hosts.passage import pass_through
 from yurt.hosts.ssh_errors import RETRY
 from yurt.model import layout
 from yurt.model.run import Placement
+from yurt.model.site_words import NodeName, whole
 
 PATIENCE = 60.0
 
@@ -75,7 +76,8 @@ class ShellExec:
             returned, err = stream.code, stream.err
         if not out or not out[-1].startswith(mark):
             raise self._not_entered(placement.job, returned, err)
-        code = int(out.pop().removeprefix(mark))
+        with self._host.reading():
+            code = whole(out.pop().removeprefix(mark).decode(errors="replace"))
         return Asked(code, b"\n".join(out), err)
 
     def _not_entered(self, job: str, returned: int | None, err: bytes) -> YurtError:
@@ -96,7 +98,7 @@ class ShellExec:
         with self._host.session(time.monotonic() + PATIENCE):
             return self._host.relay(f"sh -c {shlex.quote(self._host.prelude + self.relayed(command, placement.job))}")
 
-    def hop(self, node: str, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
+    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
         with self._host.session(time.monotonic() + PATIENCE):
             return self._host.hop(node, known_hosts, command, prompt=prompt)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from yurt.hosts import Host
+from yurt.model.site_words import NodeName
 
 
 class ShellForward:
@@ -13,5 +14,5 @@ class ShellForward:
     def __init__(self, host: Host) -> None:
         self._host = host
 
-    def forward(self, node: str, port: int) -> AbstractContextManager[int]:
+    def forward(self, node: NodeName | None, port: int) -> AbstractContextManager[int]:
         return self._host.forward(node, port)

@@ -14,6 +14,7 @@ from yurt.hosts.base import not_requested, refusal
 from yurt.hosts.ssh_errors import RETRY
 from yurt.model import layout
 from yurt.model.growth import OVERLAP, Growing, Kind, Reader
+from yurt.model.site_words import whole
 
 SILENCE = 120.0
 """Seconds without data after which a connection counts as lost; a search in many folders may take long."""
@@ -37,8 +38,9 @@ def read(host: Host, growing: Sequence[Growing], kinds: Sequence[Kind], reader: 
     places = {path: (at, name) for at, each in enumerate(growing) for name, path in _folders(each)}
     folders = [each.folder for each in growing]
     with ownership.stream(host, folders, scripts.text("growth.sh"), *arguments, silence=SILENCE) as stream:
-        for header, parts in _files(iter(stream), f"\n{nonce}\n".encode()):
-            at, path = _owner(header.path, places)
+        for header, parts in _files(host, iter(stream), f"\n{nonce}\n".encode()):
+            with host.reading():
+                at, path = _owner(header.path, places)
             reader.begin(at, path, header.seen, header.start)
             for part in parts:
                 reader.more(part)
@@ -85,7 +87,7 @@ def _owner(path: str, places: dict[str, tuple[int, str]]) -> tuple[int, str]:
     raise not_requested("the site", path)
 
 
-def _files(chunks: Iterator[bytes], marker: bytes) -> Iterator[tuple[Header, Iterator[bytes]]]:
+def _files(host: Host, chunks: Iterator[bytes], marker: bytes) -> Iterator[tuple[Header, Iterator[bytes]]]:
     """Yield each file and its bytes, which must be consumed before the next one."""
     held = b""
 
@@ -109,5 +111,7 @@ def _files(chunks: Iterator[bytes], marker: bytes) -> Iterator[tuple[Header, Ite
         held += chunk
         while b"\n" in held:
             line, _, held = held.partition(b"\n")
-            start, seen, path = os.fsdecode(line).split(" ", 2)
-            yield Header(int(start), seen, path), parts()
+            with host.reading():
+                start, seen, path = os.fsdecode(line).split(" ", 2)
+                header = Header(whole(start), seen, path)
+            yield header, parts()

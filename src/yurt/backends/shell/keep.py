@@ -10,7 +10,7 @@ from yurt.backends.shell import ownership, storage
 from yurt.errors import RefusedError
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
-from yurt.model.files import NOTHING, KeepItem, KeepSource, KeptItem, Measures
+from yurt.model.files import NOTHING, KeepItem, KeepSource, KeptItem, Measures, checked
 from yurt.model.storage import TierPlace, TierUse
 
 MOST = 200
@@ -33,7 +33,8 @@ def look(host: Host, items: Sequence[KeepItem], places: Sequence[TierPlace]) -> 
     if answer.code:
         raise _failure(host, "cannot read the results", answer.code, answer.errors)
     parts = storage.sections(mark, answer.text)
-    return [_source(parts.get(f"item {at}", ["gone"])) for at in range(len(items))], storage.uses(parts, places)
+    with host.reading():
+        return [_source(parts.get(f"item {at}", ["gone"])) for at in range(len(items))], storage.uses(parts, places)
 
 
 def copy(
@@ -57,7 +58,8 @@ def copy(
             if output.code:
                 errors = output.err.decode(errors="replace").strip()
                 raise _failure(host, "cannot copy the results", output.code, errors)
-        done += [_kept(line) for line in lines[: len(some)]]
+        with host.reading():
+            done += [_kept(line) for line in lines[: len(some)]]
     return done
 
 
@@ -76,12 +78,12 @@ def _source(lines: Sequence[str]) -> KeepSource:
     what, *measures = lines
     if what != "there":
         return KeepSource(what=what)
-    return KeepSource(what=what, measures=Measures(*measures, *([NOTHING] * (3 - len(measures)))))
+    return KeepSource(what=what, measures=Measures(*map(checked, measures), *([NOTHING] * (3 - len(measures)))))
 
 
 def _kept(line: str) -> KeptItem:
     word, _, rest = line.partition(" ")
     if word == "failed":
         return KeptItem(failed=rest)
-    measures = Measures(*(("" if each == "-" else each) for each in rest.split())) if rest else Measures()
+    measures = Measures(*(("" if each == "-" else checked(each)) for each in rest.split())) if rest else Measures()
     return KeptItem(copied=word == "done", measures=measures)

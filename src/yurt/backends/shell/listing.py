@@ -41,10 +41,11 @@ def gather(host: Host, folders: Sequence[str]) -> tuple[dict[str, Gathered | Non
         raise refusal(host.name, "cannot read the runs", answer.errors)
     cut = len(answer.out) >= BYTES
     wanted = frozenset(asked)
-    came = {folder: each for folder, each in gathered.read(answer.out, cut=cut).items() if folder in wanted}
-    if cut and not came:
-        return {asked[0]: None}, 1
-    asked = asked[: asked.index([*came][-1]) + 1] if cut else asked
+    with host.reading():
+        came = {folder: each for folder, each in gathered.read(answer.out, cut=cut).items() if folder in wanted}
+        if cut and not came:
+            return {asked[0]: None}, 1
+        asked = asked[: asked.index([*came][-1]) + 1] if cut else asked
     return {folder: came.get(folder, Gathered()) for folder in asked}, len(asked)
 
 
@@ -53,5 +54,6 @@ def gather_tasks(host: Host, sweeps: Sequence[str]) -> dict[str, dict[int, Gathe
     answer = ownership.run(host, sweeps, gathered.tasks_gatherer(), stdin=lines.encode(), timeout=300)
     if answer.code:
         raise refusal(host.name, "cannot read the sweeps", answer.errors)
-    there = gathered.read_tasks(answer.text)
+    with host.reading():
+        there = gathered.read_tasks(answer.text)
     return {folder: there.get(folder, {}) for folder in sweeps}

@@ -9,6 +9,7 @@ from yurt.backends.shell import ownership
 from yurt.hosts import Host
 from yurt.model.files import LogPosition, LogSink
 from yurt.model.log_chunks import LogChunks, hand_out
+from yurt.model.site_words import whole
 
 SILENCE = 30.0
 """Seconds without data after which a connection counts as lost."""
@@ -24,7 +25,8 @@ def one(host: Host, log: LogPosition, sink: LogSink, *, lines: int | None, follo
     chunks = LogChunks(log, sink)
     if not follow:  # usually all of it: such a query can be repeated early
         answer = ownership.run(host, [log.folder], _script(), *_arguments(log, lines), "", str(AT_ONCE), prefetch=True)
-        chunks.feed(answer.out)
+        with host.reading():
+            chunks.feed(answer.out)
         log.gone = answer.code == NO_FOLDER
         if not chunks.more:
             return
@@ -33,7 +35,8 @@ def one(host: Host, log: LogPosition, sink: LogSink, *, lines: int | None, follo
     with ownership.stream(host, [log.folder], _script(), *arguments, silence=SILENCE) as stream:
         chunks = LogChunks(log, sink)
         for chunk in stream:
-            chunks.feed(chunk)
+            with host.reading():
+                chunks.feed(chunk)
         log.gone = stream.code == NO_FOLDER
 
 
@@ -75,9 +78,10 @@ def many(
                 if not newline:
                     break
                 held = rest
-                key, name, count = line.decode().split(" ")
-                log = logs[int(key) - 1] if key != "-" else None
-                left = _mark(log, name, int(count))
+                with host.reading():
+                    key, name, count = line.decode().split(" ")
+                    log = logs[whole(key) - 1] if key != "-" else None
+                    left = _mark(log, name, whole(count))
                 if name == "end" and log is not None:
                     on_end(log)
 
@@ -90,8 +94,10 @@ def _mark(log: LogPosition | None, name: str, count: int) -> int:
         log.done = True
     elif name == "gone":
         log.gone = True
-    elif name.startswith("skip-"):
-        setattr(log, name[5:], count)
+    elif name == "skip-out":
+        log.out = count
+    elif name == "skip-err":
+        log.err = count
     else:
         return count
     return 0

@@ -62,7 +62,8 @@ def contents(host: Host, folders: Sequence[str]) -> tuple[dict[str, Contents], b
     answer = ownership.run(host, folders, _contents_script(), stdin=lines.encode(), timeout=600)
     if answer.code:
         raise refusal(host.name, "cannot read the run folders", answer.errors)
-    return read_contents(answer.text, folders)
+    with host.reading():
+        return read_contents(answer.text, folders)
 
 
 def _contents_script() -> str:
@@ -93,7 +94,8 @@ def outputs_at_once(
         script=before,
         arguments=[folder, mark],
     )
-    found = marked_contents(errors, mark, folder)
+    with host.reading():
+        found = marked_contents(errors, mark, folder)
     return None if found is None else (found, brought)
 
 

@@ -12,7 +12,7 @@ from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
 from yurt.model import ids, layout
-from yurt.model.files import NOTHING, Held, Holdings, Measures, Removed, Survey
+from yurt.model.files import NOTHING, Held, Holdings, Measures, Removed, Survey, checked
 
 LONG = 3600.0
 """Timeout of a removal in seconds; after a lost connection it continues on the host."""
@@ -36,7 +36,8 @@ def survey(host: Host, folders: Sequence[str]) -> list[Survey]:
     answer = ownership.run(host, _above(folders), tools() + 'survey "$@"', *folders, timeout=600)
     if answer.code or not answer.text.endswith(END):
         raise refusal(host.name, "cannot measure the run folders", answer.errors)
-    return read_survey(answer.text, folders)
+    with host.reading():
+        return read_survey(answer.text, folders)
 
 
 def read_survey(text: str, folders: Sequence[str]) -> list[Survey]:
@@ -60,7 +61,8 @@ def read_blocks(text: str) -> tuple[dict[str, int], list[list[str]], dict[str, s
         else:
             blocks.append([line])
     measures = {
-        path: measure for measure, _, path in (line.partition(" ") for line in tail.removesuffix(END).splitlines())
+        path: checked(measure)
+        for measure, _, path in (line.partition(" ") for line in tail.removesuffix(END).splitlines())
     }
     return sizes, blocks, measures
 
@@ -77,20 +79,21 @@ def _measures(found: Mapping[str, str], folder: str) -> Measures:
 def read_tasks(lines: Sequence[str]) -> dict[int, Measures]:
     """Parse the output of `measure_tasks`."""
     words = (line[1:].split() for line in lines)
-    return {int(number): Measures(*measures) for number, *measures in words if number.isdigit()}
+    return {int(number): Measures(*map(checked, measures)) for number, *measures in words if number.isdigit()}
 
 
 def holdings(host: Host, base: str) -> Holdings:
     answer = ownership.run(host, [base], tools() + 'holdings "$1"', base, timeout=600)
     if answer.code or not (answer.text.endswith(END) or not answer.text):
         raise refusal(host.name, "cannot list the files of yurt", answer.errors)
-    sizes, blocks, measures = read_blocks(answer.text)
     runs = []
-    for line, *tasks in blocks:
-        ended, _, folder = line.partition(" ")
-        if ids.names_folder(folder.rpartition("/")[2]):
-            has = Survey("there", sizes.get(folder, 0), _measures(measures, folder), read_tasks(tasks))
-            runs.append(Held(folder, ended == "ended", has))
+    with host.reading():
+        sizes, blocks, measures = read_blocks(answer.text)
+        for line, *tasks in blocks:
+            ended, _, folder = line.partition(" ")
+            if ids.names_folder(folder.rpartition("/")[2]):
+                has = Survey("there", sizes.get(folder, 0), _measures(measures, folder), read_tasks(tasks))
+                runs.append(Held(folder, ended == "ended", has))
     return Holdings(runs, sizes)
 
 

@@ -60,7 +60,8 @@ class ShellWorkspaces:
         answer = ownership.run(self._host, folders, scripts.text("workspaces.sh"), *folders, timeout=120)
         if answer.code:
             raise refusal(self._host.name, "cannot read the backups", answer.errors)
-        return workspace.read(answer.text)
+        with self._host.reading():
+            return workspace.read(answer.text)
 
     def bring(self, folder: str, names: Sequence[str], target: Path, progress: Progress) -> None:
         has_rsync = self._host.run(pull.HAS_RSYNC).code == 0
@@ -76,7 +77,8 @@ class ShellWorkspaces:
             return
         whole = hashlib.sha256()
         with file.open("rb") as content:
-            done, there = 0, int(answer.text)
+            with self._host.reading():
+                done, there = 0, int(answer.text)
             while piece := content.read(PIECE):
                 whole.update(piece)
                 new = piece[max(0, there - done) :]

@@ -127,7 +127,8 @@ class SlurmBackend(ShellBackend):
         if mark == since and all(run.mark for run in runs) and not poll.has_folders(out):
             return Observed({}, mark, {run.id: run.held for run in runs if run.held}, files)
         text = out.decode(errors="replace")
-        return Observed(queries.read_poll(text, runs), mark, queries.held_sweeps(text, runs), files)
+        with self.host.reading():
+            return Observed(queries.read_poll(text, runs), mark, queries.held_sweeps(text, runs), files)
 
     def cancel(self, run: RunRef) -> str:
         text = _canceller("cancel.sh")
@@ -157,7 +158,8 @@ class SlurmBackend(ShellBackend):
         if answer.code:
             what = f"cannot cancel tasks of {sweep.id}"
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
-        return read_gates(answer.text)
+        with self.host.reading():
+            return read_gates(answer.text)
 
     def _check_confirmed(self, run: str, answer: Answer) -> None:
         if answer.code != GOES_ON:
@@ -208,7 +210,8 @@ class SlurmBackend(ShellBackend):
         answer = self.host.run(live.nodes_script(), timeout=60)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the nodes", answer.errors)
-        return live.read_nodes(answer.text)
+        with self.host.reading():
+            return live.read_nodes(answer.text)
 
     def look(self, accounts: Sequence[Account]) -> Live:
         from yurt.backends.slurm import live, probe
@@ -217,7 +220,8 @@ class SlurmBackend(ShellBackend):
         answer = self.host.run(live.script(), mark, timeout=90)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
-        return live.read(mark, answer.text, accounts, now=time.time())
+        with self.host.reading():
+            return live.read(mark, answer.text, accounts, now=time.time())
 
     def forecast(self, accounts: Sequence[Account], question: Question) -> Forecast:
         from yurt.backends.slurm import live, probe, where
@@ -229,13 +233,14 @@ class SlurmBackend(ShellBackend):
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
         ended = time.time()
-        found = where.read(probe.sections(mark, answer.text).get("where", []), question.asks)
-        return Forecast(
-            live=live.read(mark, answer.text, accounts, now=ended),
-            answers=found.answers,
-            clock=0.0 if found.now is None else _ahead(found.now, began, ended),
-            absent=[path for at, path in enumerate(question.paths) if found.now and at not in found.there],
-        )
+        with self.host.reading():
+            found = where.read(probe.sections(mark, answer.text).get("where", []), question.asks)
+            return Forecast(
+                live=live.read(mark, answer.text, accounts, now=ended),
+                answers=found.answers,
+                clock=0.0 if found.now is None else _ahead(found.now, began, ended),
+                absent=[path for at, path in enumerate(question.paths) if found.now and at not in found.there],
+            )
 
     def look_at(self, job: str, accounts: Sequence[Account]) -> tuple[Live, WaitingJob | None]:
         from yurt.backends.slurm import live, probe, waiting
@@ -244,7 +249,8 @@ class SlurmBackend(ShellBackend):
         answer = self.host.run(live.script(), mark, job, timeout=90)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
-        return live.read(mark, answer.text, accounts, now=time.time()), waiting.read(mark, answer.text, job)
+        with self.host.reading():
+            return live.read(mark, answer.text, accounts, now=time.time()), waiting.read(mark, answer.text, job)
 
     def look_back(self, job: str, node: str) -> EndedJob:
         from yurt.backends import scripts
@@ -256,7 +262,8 @@ class SlurmBackend(ShellBackend):
         )
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the job", answer.errors)
-        return waiting.read_ended(mark, answer.text)
+        with self.host.reading():
+            return waiting.read_ended(mark, answer.text)
 
     def failure(self, answer: Answer) -> YurtError:
         return self._unfinished(answer) or super().failure(answer)

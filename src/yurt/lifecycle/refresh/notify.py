@@ -26,10 +26,10 @@ def _notify(entry: Entry, how: str) -> None:
         "YURT_RUN_NAME": run.name,
         "YURT_CONTEXT": run.context,
         "YURT_STATE": status.state,
-        "YURT_REASON": status.why,
+        "YURT_REASON": status.why.replace("\0", " "),
         "YURT_EXIT_CODE": "" if status.exit_code is None else str(status.exit_code),
     }
-    command = _desktop_command(message, status.why) if how == DESKTOP else ["sh", "-c", how]
+    command = _desktop_command(message, variables["YURT_REASON"]) if how == DESKTOP else ["sh", "-c", how]
     if command is None:
         sys.stderr.write(f"\ayurt: {message}\n")
         return
@@ -56,5 +56,5 @@ def _desktop_command(title: str, text: str) -> list[str] | None:
         return ["notify-send", "--app-name=yurt", "--", title, text]
     if sys.platform == "darwin":
         script = "on run args\ndisplay notification (item 2 of args) with title (item 1 of args)\nend run"
-        return ["osascript", "-e", script, title, text]
+        return ["osascript", "-e", script, "--", title, text]
     return None

@@ -1,0 +1,136 @@
+"""Words of a site that become arguments, file names or lines of a configuration on this machine, each in its type.
+
+A type has one constructor, which checks the text, so a value of the type is always safe to use. Read a word into its
+type where it is read. The index and the caches keep words as plain text: read them again before they are used.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, TypeVar
+
+from yurt.errors import RefusedError
+
+_Word = TypeVar("_Word", bound="SiteWord")
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+
+class SiteWord(str):
+    """A word of a site that was checked. RefusedError if it is not what it should be."""
+
+    __slots__ = ()
+    what: ClassVar[str]
+
+    def __new__(cls: type[_Word], text: str, site: str = "") -> _Word:
+        if not cls.fits(text):
+            raise RefusedError(
+                f"{site}{': ' if site else ''}{shown(text)} is not {cls.what}",
+                code="site-invalid",
+                hint="the site printed it; ask its administrators, or log in with ssh and look for what prints it",
+            )
+        return super().__new__(cls, text)
+
+    @classmethod
+    def fits(cls, text: str) -> bool:
+        raise NotImplementedError
+
+    @classmethod
+    def read(cls: type[_Word], text: str) -> _Word | None:
+        """Return the word; None if it is not one of these."""
+        return cls(text) if cls.fits(text) else None
+
+
+def shown(text: str) -> str:
+    """Return a word of a site for a message, short and on one line."""
+    return ascii(text if len(text) <= 80 else f"{text[:77]}...")
+
+
+def whole(text: str) -> int:
+    """Return a number of bytes, lines or files. ValueError if it is negative or absurd."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise ValueError(f"{shown(text)} is not a number")
+    return int(text)
+
+
+def made_of(text: str, characters: str, longest: int) -> bool:
+    """Whether the text has only these characters, and begins with one that no program takes for an option."""
+    return 0 < len(text) <= longest and text[0] not in "-." and not text.strip(characters)
+
+
+def printable(text: str, longest: int) -> bool:
+    """Whether the text is not empty, has no control characters, and can be an argument of a program."""
+    try:
+        size = len(text.encode(errors="surrogateescape"))  # names of files may be any bytes
+    except UnicodeEncodeError:
+        return False
+    return 0 < size <= longest and all(each >= " " and each != "\x7f" for each in text)
+
+
+def _is_name(text: str) -> bool:
+    return "/" not in text and text not in (".", "..") and printable(text, 255)
+
+
+class NodeName(SiteWord):
+    """The name of one node: an argument of ssh, and a name in a file of known hosts."""
+
+    __slots__ = ()
+    what = "the name of a node"
+
+    @classmethod
+    def fits(cls, text: str) -> bool:
+        return made_of(text, LETTERS + ".-_", 253)
+
+
+class UserName(SiteWord):
+    """The name of a user, also DOMAIN\\user and user@domain: an argument of ssh, and a value in its configuration."""
+
+    __slots__ = ()
+    what = "the name of a user"
+
+    @classmethod
+    def fits(cls, text: str) -> bool:
+        return made_of(text.removesuffix("$"), LETTERS + ".-_+@\\", 255) and not text.endswith("\\")
+
+
+class TreeId(SiteWord):
+    """The id of a tree in git: an argument of git."""
+
+    __slots__ = ()
+    what = "the id of a git tree"
+
+    @classmethod
+    def fits(cls, text: str) -> bool:
+        return len(text) in (40, 64) and not text.strip("0123456789abcdef")
+
+
+class FileName(SiteWord):
+    """The name of a file or folder: one part of a path of this machine."""
+
+    __slots__ = ()
+    what = "the name of a file"
+
+    @classmethod
+    def fits(cls, text: str) -> bool:
+        return text[:1] != "-" and _is_name(text)
+
+
+class PathBelow(SiteWord):
+    """The path of a file below a folder, such as a run folder."""
+
+    __slots__ = ()
+    what = "a path below a folder"
+
+    @classmethod
+    def fits(cls, text: str) -> bool:
+        return len(text) <= 4096 and text.isprintable() and all(_is_name(each) for each in text.split("/"))
+
+
+class SitePath(SiteWord):
+    """An absolute path on a site: an argument of a program that takes another word for an option."""
+
+    __slots__ = ()
+    what = "an absolute path"
+
+    @classmethod
+    def fits(cls, text: str) -> bool:
+        return text.startswith("/") and printable(text, 4096)
