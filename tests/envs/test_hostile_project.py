@@ -121,6 +121,21 @@ def test_a_package_gets_no_variable_of_the_user(project: Path, tmp_path: Path, m
         assert not any("s3cret" in each for each in index.requests)
 
 
+def test_no_address_with_a_variable_reaches_the_site(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    shelf = tmp_path / "theirs"
+    shelf.mkdir()
+    make_wheel(shelf, "one")
+    with serving(shelf) as index:
+        files = index.address.replace("/simple", "/files")
+        make_wheel(shelf, "leak", needs=f"one @ {files}/${{CLOUD_SECRET_KEY}}/one-1.0-py3-none-any.whl")
+        text = f"leak @ {files}/leak-1.0-py3-none-any.whl\n"
+        with pytest.raises(UserError, match=r"address with the variable \$\{CLOUD_SECRET_KEY\}"):
+            resolve(named(write(project, {"requirements.txt": text}), "requirements.txt"), TARGET)
+
+
 LINE = "--extra-index-url http://index.invalid/${CLOUD_SECRET_KEY}/simple"
 TOML = '[project]\nname = "x"\nversion = "1"\ndependencies = ["one"]\n'
 

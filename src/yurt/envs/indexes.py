@@ -107,7 +107,7 @@ def origin(address: str) -> str:
     from urllib.parse import urlsplit
 
     parts = urlsplit(address)
-    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, "")
+    port = parts.port or {"http": "80", "https": "443"}.get(parts.scheme, "")
     return f"{parts.scheme}://{parts.hostname}:{port}"
 
 

@@ -24,7 +24,7 @@ from yurt.envs import (
     requirements,
     uv_program,
 )
-from yurt.envs.declared import Declared
+from yurt.envs.declared import VARIABLE, Declared
 from yurt.envs.lock import TORCH_BACKEND, Lock, normal
 from yurt.envs.target import Target
 from yurt.errors import UnconfirmedError, UnreachableError, UserError, YurtError
@@ -225,6 +225,12 @@ def _resolved(
         raise _unbuilt(found["name"], title) if found["name"] else _nameless(title)
     if done.code:
         raise failed(done.err, title, target)
+    if left := VARIABLE.search(done.out):  # from the metadata of a package; the site would expand it
+        raise UserError(
+            f"a package of {title} requires another one at an address with the variable {left[0]}",
+            code="config-invalid",
+            hint="do not use the package, or tell its author",
+        )
     return done.out
 
 
