@@ -18,9 +18,12 @@ FILES = {
     "src/yurt/model/grid.py": "",
     "src/yurt/model/lonely.py": "",
     "src/yurt/errors.py": "",
+    "src/yurt/clocks.py": "",
+    "src/yurt/model/broken.py": "from yurt.model import grid\ndef",
     "src/yurt/backends/job/main.sh": "",
     "src/yurt/backends/job/script.py": "PARTS = ['main.sh']\n",
     **{f"src/yurt/store/part{number}.py": "from yurt.errors import CODES\n" for number in range(changed.FEW + 1)},
+    "tests/test_clocks.py": "",
     "tests/user.py": "from yurt import model\n",
     "tests/backends/test_script.py": "",
     "tests/cli/test_fetch.py": "",
@@ -74,6 +77,7 @@ SAME, IMPORTS, STEP, FOLDER = changed.REASONS[1:]
             },
         ),
         ("src/yurt/errors.py", {"tests/model/test_gridded.py": IMPORTS}),  # too many modules import it for their tests
+        ("src/yurt/clocks.py", {"tests/test_clocks.py": SAME}),
         (
             "src/yurt/model/lonely.py",
             {path: FOLDER for path in FILES if "tests/model/" in path},
