@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.calls import Called, Yurt, call
 from tests.suite import environment
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from yurt.lab import Lab
 
 environment.settle()
+# An example may take as long as the machine needs: pytest-timeout limits the whole test.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 pytest_plugins = [
     "tests.suite.commands",

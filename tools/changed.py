@@ -3,7 +3,7 @@
 A changed file of tests runs itself. For any other changed file, these files of tests run, most telling first:
 
 1. those of its name in its room: `tests/verbs/test_fetch*.py` for `src/yurt/verbs/fetch.py` (a verb's rooms are `verbs`
-   and `cli`), `tests/backends/test_collect*.py` for `src/yurt/backends/job/collect.sh`
+   and `cli`), `tests/backends/test_profile*.py` for `src/yurt/backends/job/profile.sh`
 2. those that import it, anywhere in the file; those that name it, if it is not a Python module
 3. those of a module that imports or names it, if at most FEW modules do
 4. those of its room, if more than FEW modules import it, if it is not a Python module, or if there are no others; a
@@ -45,9 +45,8 @@ def changed_since(root: Path, commit: str) -> list[str]:
 def git(root: Path, *words: str) -> list[str]:
     """Return the lines that git prints; none if it fails."""
     argv = ["git", "-C", str(root), "-c", "core.quotePath=false", *words]
-    return subprocess.run(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False
-    ).stdout.splitlines()
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return done.stdout.splitlines()
 
 
 class Tree:
@@ -93,7 +92,7 @@ class Tree:
         return [
             test
             for test in self.tests
-            if rooms & {PurePosixPath(test).parts[1]} and f"{PurePosixPath(test).stem}_".startswith(f"test_{name}_")
+            if rooms_of(test) & rooms and f"{PurePosixPath(test).stem}_".startswith(f"test_{name}_")
         ]
 
     def room(self, path: str) -> list[str]:
@@ -122,7 +121,7 @@ class Tree:
         """Return the modules that a file imports, also inside functions. A name from a package may be one."""
         if path not in self.imports:
             found: set[str] = set()
-            for node in ast.walk(ast.parse(self.texts[path])):
+            for node in ast.walk(parsed(self.texts[path])):
                 if isinstance(node, ast.Import):
                     found.update(alias.name for alias in node.names)
                 elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -134,6 +133,14 @@ class Tree:
     @cached_property
     def _modules(self) -> set[str]:
         return {module_of(path) for path in self.texts}
+
+
+def parsed(text: str) -> ast.Module:
+    """Return the syntax tree of a file; an empty one if it is not Python, which the checks of changed files report."""
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        return ast.Module([], [])
 
 
 def is_test(path: str) -> bool:
@@ -156,11 +163,10 @@ def mirror(path: str) -> str:
 
 
 def rooms_of(path: str) -> set[str]:
-    """Return the folders of tests with tests named like a file."""
+    """Return the folders of tests with tests named like a file; an empty name is that of all tests."""
     parts = PurePosixPath(mirror(path)).parts
-    if len(parts) < 2:
-        return set()
-    return set(VERBS) if parts[1] in VERBS else {parts[1]}
+    room = parts[1] if len(parts) > 2 else ""
+    return set(VERBS) if room in VERBS else {room} if parts else set()
 
 
 def lines(chosen: dict[str, str], most: int = 6) -> Iterator[str]:

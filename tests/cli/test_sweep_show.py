@@ -93,10 +93,8 @@ def test_a_run_has_no_tasks(other_user: User) -> None:
     (row,) = (row for row in other_user("ps", "--cached", "--json").json["data"] if row["id"] == run)
     assert (row["tasks"], row["task_states"]) == (0, {})
     for words in (["--csv"], ["--sort", "lr"], ["--filter", "lr=1"], ["--limit", "3"], ["--plot", "loss"]):
-        assert (
-            said(other_user.quick("show", run, *words), 2)
-            == f"{words[0]} is only for sweeps, but {run} is a single run"
-        )
+        shown = other_user.quick("show", run, *words)
+        assert said(shown, 2) == f"{words[0]} is only for sweeps, but {run} is a single run"
 
 
 def test_show(user: User, sweep: str) -> None:

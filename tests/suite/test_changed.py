@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from tools import changed
+from tools import changed, lint
 from tools.changed import Tree
 from tools.test import pages
 
@@ -18,9 +19,12 @@ FILES = {
     "src/yurt/model/grid.py": "",
     "src/yurt/model/lonely.py": "",
     "src/yurt/errors.py": "",
+    "src/yurt/clocks.py": "",
+    "src/yurt/model/broken.py": "from yurt.model import grid\ndef",
     "src/yurt/backends/job/main.sh": "",
     "src/yurt/backends/job/script.py": "PARTS = ['main.sh']\n",
     **{f"src/yurt/store/part{number}.py": "from yurt.errors import CODES\n" for number in range(changed.FEW + 1)},
+    "tests/test_clocks.py": "",
     "tests/user.py": "from yurt import model\n",
     "tests/backends/test_script.py": "",
     "tests/cli/test_fetch.py": "",
@@ -74,6 +78,7 @@ SAME, IMPORTS, STEP, FOLDER = changed.REASONS[1:]
             },
         ),
         ("src/yurt/errors.py", {"tests/model/test_gridded.py": IMPORTS}),  # too many modules import it for their tests
+        ("src/yurt/clocks.py", {"tests/test_clocks.py": SAME}),
         (
             "src/yurt/model/lonely.py",
             {path: FOLDER for path in FILES if "tests/model/" in path},
@@ -104,6 +109,23 @@ def test_only_the_blocks_of_changed_pages_run() -> None:
     page, test = "docs/how-to/fetch.md", "tests/docs/test_docs.py"
     assert pages([page, "Makefile"], {test: FOLDER}) == ["-k", "not test_blocks_run or fetch.md"]
     assert pages([page, test], {test: "changed"}) == pages([page], {}) == []
+
+
+def test_types_of_changed_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(lint, "ROOT", tmp_path)
+    (tmp_path / "wrong.py").write_text("number: int = 'a'\n")
+    paths = ["wrong.py", "deleted.py", "page.md"]
+    with lint.types_of(paths, time.time() + 300) as failed:
+        assert not failed() and "without a cache" in capfd.readouterr().out
+    (tmp_path / ".mypy_cache").mkdir()
+    with lint.types_of(paths, time.time() + 300) as failed:
+        assert failed()
+    assert "mypy of 1 files: FAILED" in (shown := capfd.readouterr().out) and "wrong.py:1" in shown
+    (tmp_path / "wrong.py").write_text("number: int = 1\n")
+    with lint.types_of(paths, time.time() + 300) as failed:
+        assert not failed()
 
 
 def test_what_changed(root: Path) -> None:
