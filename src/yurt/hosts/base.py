@@ -89,7 +89,7 @@ class Reading:
         pass
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, (ValueError, LookupError, ArithmeticError)):
+        if isinstance(error, (ValueError, LookupError, ArithmeticError, RecursionError)):
             from yurt.model.site_words import shown
 
             raise RefusedError(

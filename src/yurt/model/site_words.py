@@ -15,6 +15,10 @@ _Word = TypeVar("_Word", bound="SiteWord")
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
+MALFORMED = (ValueError, RecursionError)
+"""What msgspec raises about JSON of a site: also that a text is not UTF-8, or nested too deeply."""
+
+
 class SiteWord(str):
     """A word of a site that was checked. RefusedError if it is not what it should be."""
 
