@@ -125,3 +125,21 @@ def test_a_running_run_that_has_written_nothing(tmp_path: Path) -> None:
     assert done.stderr == b""
     files, rest = split_files(done.stdout, asked=True)
     assert files is not None and (files.metrics, files.usage, rest) == (b"", b"", b"= queue\n")
+
+
+@pytest.mark.parametrize(
+    "header", [b"out -5\n", b"out 99999999999999999999\n", b"out \xc2\xb2\n", b"\xff 1\n", b"skip-out x\n"]
+)
+def test_a_header_without_a_length_is_an_error(header: bytes) -> None:
+    chunks = LogChunks(LogPosition("run", "/run"), lambda _log, _which, _part: None)
+    with pytest.raises(ValueError, match=r".*"):
+        chunks.feed(header + b"bytes")
+
+
+def test_only_positions_of_logs_can_be_skipped() -> None:
+    log = LogPosition("run", "/run")
+    LogChunks(log, lambda _log, _which, _part: None).feed(b"skip-err 7\nskip-out 5\n")
+    assert (log.out, log.err) == (5, 7)
+    with pytest.raises(ValueError, match="not a log"):
+        LogChunks(log, lambda _log, _which, _part: None).feed(b"skip-folder 7\n5")
+    assert log.folder == "/run"

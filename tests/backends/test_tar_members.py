@@ -56,3 +56,9 @@ def test_cut_anywhere(kind: int) -> None:
 def test_something_else() -> None:
     for text in (b"", b"tar: not found\n", b"x" * 2000):
         assert tar_members.read(text) == ({}, False)
+
+
+def test_a_negative_size_does_not_lead_back() -> None:
+    header = bytearray(512)
+    header[:1], header[124:136], header[156:157] = b"a", b"-0000001000\0", b"0"
+    assert tar_members.read(bytes(header) + bytes(2048)) == ({}, False)

@@ -8,8 +8,7 @@ import pytest
 
 from tests.campaign import hostile
 from tests.campaign.hostile_answers import ANSWERS, Site, user
-from yurt.hosts.base import Reading
-from yurt.model.site_words import NodeName, SitePath, UserName
+from yurt.model.site_words import NodeName, Reading, SitePath, UserName
 
 
 @pytest.mark.timeout(120)

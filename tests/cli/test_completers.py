@@ -10,6 +10,7 @@ import pytest
 from tests.cli.test_run import CONTEXTS, FACTS, NOWHERE
 from tests.user import User
 from yurt.config import facts as kept
+from yurt.model.facts import Partition
 
 
 def completed(user: User, *words: str) -> list[str]:
@@ -49,6 +50,9 @@ def test_partitions(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     assert completed(user, "run", "--context", "big", "--partition", "m") == ["plain,main"]
     assert completed(user, "--context", "big", "run", "-p", "s") == ["plain,short"]
     assert completed(user, "run", "-p", "s") == [], "local has no partitions"
+    hostile = [Partition(name=name) for name in ("m$(id)", "m;id", "m`id`", "m\nid", "m&id", "m1")]
+    kept.save(NOWHERE, msgspec.structs.replace(FACTS, probed_at=time.time(), partitions=hostile))
+    assert completed(user, "run", "--context", "big", "--partition", "m") == ["plain,m1"]
 
 
 def test_runs_by_name_and_columns_of_a_sweep(user: User) -> None:

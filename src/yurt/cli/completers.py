@@ -5,11 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import click
     from click.shell_completion import CompletionItem
 
 COLUMNS = ("task", "state", "took", "exit")
 """Columns that the table of every sweep has."""
+
+
+SPECIAL = frozenset(" `$;&|<>(){}[]*?!\\'\"~#")
+"""What a shell interprets. It inserts the words of a completion as they are."""
+
+
+def _plain(words: Iterable[str]) -> list[str]:
+    """Return the words that a shell takes as they are: sites choose names of partitions, and of imported runs."""
+    return [word for word in words if word.isprintable() and SPECIAL.isdisjoint(word)]
 
 
 def context_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -42,7 +53,7 @@ def run_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     except Exception:
         return []
     ids = [run if run.startswith(incomplete) else run.partition("-")[2] for run in found]
-    return ids + (index.names(incomplete) if incomplete else [])
+    return ids + (_plain(index.names(incomplete)) if incomplete else [])
 
 
 def files(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -71,7 +82,7 @@ def partitions(ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     except Exception:
         return []
     names = [] if found is None else [partition.name for partition in found.partitions]
-    return [name for name in names if name.startswith(incomplete)]
+    return _plain(name for name in names if name.startswith(incomplete))
 
 
 def columns(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -92,6 +103,6 @@ def _parameters(ctx: click.Context) -> list[str]:
         from yurt.verbs.show import sweep_parameters
 
         # click does not assign arguments if the option to complete has no value yet
-        return sweep_parameters(ctx.params.get("run") or next(iter(ctx.args), ""))
+        return _plain(sweep_parameters(ctx.params.get("run") or next(iter(ctx.args), "")))
     except Exception:
         return []

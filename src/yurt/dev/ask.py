@@ -9,6 +9,7 @@ from typing import Any
 from yurt.errors import NotFoundError, RefusedError, UnreachableError
 from yurt.lifecycle.plan.holders import START
 from yurt.model import layout
+from yurt.model.site_words import MALFORMED
 from yurt.sites import connect
 from yurt.store import Entry
 
@@ -62,6 +63,6 @@ def ask(entry: Entry, request: dict[str, Any], on_progress: Progress = lambda _p
 def _read(line: bytes) -> dict[str, Any]:
     try:
         found = json.loads(line)
-    except ValueError:
+    except MALFORMED:
         return {}
     return found if isinstance(found, dict) else {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from yurt.model.site_words import MALFORMED
+
 STATUS = "dev.json"
 """The file in the run folder."""
 
@@ -79,7 +81,7 @@ def read(content: bytes | None) -> HolderStatus | None:
         return None
     try:
         return msgspec.json.decode(content, type=HolderStatus)
-    except msgspec.MsgspecError:
+    except MALFORMED:
         return None
 
 
@@ -87,7 +89,7 @@ def read_live(content: str) -> LiveHolder | None:
     """Return the content of `holder`; None if it is not readable."""
     try:
         return msgspec.json.decode(content.encode(), type=LiveHolder) if content else None
-    except msgspec.MsgspecError:
+    except MALFORMED:
         return None
 
 

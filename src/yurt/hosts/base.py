@@ -25,6 +25,7 @@ from yurt.hosts.command import Silent
 from yurt.hosts.ssh_errors import RETRY
 from yurt.hosts.stream import Stream
 from yurt.model.progress import report_slow
+from yurt.model.site_words import Reading
 
 if TYPE_CHECKING:
     from yurt.hosts.command import Command
@@ -77,26 +78,6 @@ class Answer(msgspec.Struct, frozen=True):
     def killed(self) -> bool:
         """Whether the script or one of its programs was killed; it may have done part of its work."""
         return self.code > 128 or re.search(KILLED, self.err) is not None
-
-
-class Reading:
-    """Turns what a parser of an answer raises into an error of the site: no answer of a site is a bug of yurt."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, (ValueError, LookupError, ArithmeticError)):
-            from yurt.model.site_words import shown
-
-            raise RefusedError(
-                f"{self._name}: the answer of the site cannot be read: {shown(str(error))}",
-                code="site-invalid",
-                hint=f"log in with ssh and look for what prints it; `yurt doctor {self._name}` checks the site",
-            ) from error
 
 
 class Host(ABC):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from yurt.model.files import LogPosition, LogSink, Stream
-from yurt.model.site_words import whole
+from yurt.model.site_words import shown, whole
 
 
 class LogChunks:
@@ -34,8 +34,10 @@ class LogChunks:
                 self._log.err = whole(count)
             elif self._name == "more":
                 self.more = True
-            else:
+            elif self._name in ("out", "err"):
                 self._left = whole(count)
+            elif self._name != "-":  # a sign of life
+                raise ValueError(f"{shown(self._name)} is not a log")
         self._held = held
 
 

@@ -15,6 +15,28 @@ _Word = TypeVar("_Word", bound="SiteWord")
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
+MALFORMED = (ValueError, RecursionError)
+"""What msgspec raises about JSON of a site: also that a text is not UTF-8, or nested too deeply."""
+
+
+class Reading:
+    """Turns what a parser of an answer raises into an error of the site: no answer of a site is a bug of yurt."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, (*MALFORMED, LookupError, ArithmeticError)):
+            raise RefusedError(
+                f"{self._name}: the answer of the site cannot be read: {shown(str(error))}",
+                code="site-invalid",
+                hint="look for what prints it: the dotfiles of your login, or a program that replaces one of the site",
+            ) from error
+
+
 class SiteWord(str):
     """A word of a site that was checked. RefusedError if it is not what it should be."""
 

@@ -13,6 +13,7 @@ import msgspec
 from yurt.clocks import clocks
 from yurt.model.poll import expiring
 from yurt.model.run import RestartPolicy, State, Status
+from yurt.model.site_words import MALFORMED
 from yurt.model.usage import Usage
 
 CANCELLED = "cancelled"
@@ -96,7 +97,7 @@ def read_ending(text: bytes | str) -> Ending | None:
     """Parse exit.json; None if it is empty or incomplete."""
     try:
         return plausible(msgspec.json.decode(text, type=Ending)) if text else None
-    except msgspec.MsgspecError:
+    except MALFORMED:
         return None
 
 
@@ -104,7 +105,7 @@ def read_metrics(line: bytes | str) -> dict[str, Any]:
     """Parse a line of metrics.jsonl; empty if it is incomplete."""
     try:
         return msgspec.json.decode(line, type=dict[str, Any]) if line else {}
-    except msgspec.MsgspecError:
+    except MALFORMED:
         return {}
 
 

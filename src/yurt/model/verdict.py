@@ -11,6 +11,7 @@ import msgspec
 
 from yurt.model import tasks as numbering
 from yurt.model.run import FINAL, State, Status
+from yurt.model.site_words import MALFORMED
 from yurt.model.state import Ending, Observation, next_status, plausible
 
 
@@ -91,7 +92,7 @@ def read_sweep_verdict(text: bytes) -> SweepVerdict | None:
     try:
         found = plausible(msgspec.json.decode(text, type=SweepVerdict)) if text else None
         return found if found is not None and all(map(plausible, found.tasks.values())) else None
-    except msgspec.MsgspecError:
+    except MALFORMED:
         return None
 
 
@@ -114,5 +115,5 @@ def read_verdict(text: bytes) -> Verdict | None:
     """Parse status.json; None if it is empty, or if a newer yurt wrote it in an unknown format."""
     try:
         return plausible(msgspec.json.decode(text, type=Verdict)) if text else None
-    except msgspec.MsgspecError:
+    except MALFORMED:
         return None

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from yurt.model.site_words import MALFORMED
+
 _FILE = re.compile(r"[pi][A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -89,7 +91,7 @@ def _with(before: Workspace, word: str, rest: str) -> Workspace:
         name, _, head = rest.partition(" ")
         try:
             header = msgspec.json.decode(head.encode(), type=_Header)
-        except msgspec.MsgspecError:
+        except MALFORMED:
             return before
         version = header.version
         needed = [*(str(pack[0]) for pack in header.packs if pack), header.index]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from yurt.model.site_words import MALFORMED
 from yurt.node.service import run
 
 FILE = run.FILE
@@ -38,5 +39,5 @@ def read(content: bytes | None) -> ServiceStatus | None:
     """Return the status; None if there is none yet."""
     try:
         return msgspec.json.decode(content or b"", type=ServiceStatus)
-    except msgspec.MsgspecError:
+    except MALFORMED:
         return None

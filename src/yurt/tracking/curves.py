@@ -15,6 +15,7 @@ import msgspec
 
 from yurt.model import event_file, ids, layout
 from yurt.model.growth import EVENTS, MLRUNS
+from yurt.model.site_words import MALFORMED
 from yurt.store import Entry
 from yurt.tracking.followed import Copy, Followed
 
@@ -108,7 +109,7 @@ def _logged(copies: Iterable[Copy]) -> dict[str, list[Point]]:
         for line in _content(copy).split(b"\n"):
             try:
                 row = decoder.decode(line)
-            except msgspec.MsgspecError:  # an incomplete line
+            except MALFORMED:  # an incomplete line
                 continue
             if "rank" in row:
                 continue

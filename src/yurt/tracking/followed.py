@@ -75,8 +75,8 @@ class Followed:
 
     def begin(self, path: str, seen: str, start: int) -> None:
         """Receive bytes of a file; see `model.growth.Reader`."""
-        below = PathBelow.read(path)
-        self._open = None if below is None else _Open(path, seen, start, self._newest(path))
+        usable = PathBelow.fits(path) and seen.isprintable()
+        self._open = _Open(path, seen, start, self._newest(path)) if usable else None
 
     def more(self, part: bytes) -> int:
         """Receive bytes; return how many of them are new."""

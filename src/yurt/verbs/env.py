@@ -21,6 +21,7 @@ from yurt.model.context import Context
 from yurt.model.env import EnvCondition, EnvPlace, EnvState
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.site_words import MALFORMED
 from yurt.sites import connect, env_tools
 from yurt.sites.facts import facts_of
 from yurt.sites.folders import env_folders
@@ -280,7 +281,7 @@ def _complete(name: str, known: Sequence[str], context: str) -> list[str]:
 def _view(state: EnvState, context: str) -> EnvView:
     try:
         known = msgspec.json.decode(state.definition, type=Definition)
-    except msgspec.MsgspecError:
+    except MALFORMED:
         known = None
     view = EnvView(
         address=state.folder.rpartition("/")[2],

@@ -20,7 +20,7 @@ from yurt.model.context import Context
 from yurt.model.files import Gathered
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run, Status
-from yurt.model.site_words import FileName, TreeId, shown
+from yurt.model.site_words import MALFORMED, FileName, TreeId, shown
 from yurt.model.state import ATTEMPTS, CANCELLED
 from yurt.model.verdict import adopt, read_verdict
 from yurt.sites import connect, folders
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 OTHERS = "it has not finished and belongs to a yurt installation with a different data folder"
 
 
-IMPOSSIBLE = (ValueError, LookupError, ArithmeticError)
+IMPOSSIBLE = (*MALFORMED, LookupError, ArithmeticError)
 """What parsers raise about records that no yurt has written."""
 
 
@@ -183,7 +183,7 @@ class _Reader:
         try:
             run = older.read_run(gathered.files[layout.RUN])
             plan = older.read_plan(gathered.files.get(layout.PLAN, b""))
-        except msgspec.MsgspecError as error:
+        except MALFORMED as error:
             return f"this version of yurt cannot read it ({error}); it may be from a newer version"
         if wrong := _wrong(run, folder, self.context.type):
             return f"its {layout.RUN} {wrong}"

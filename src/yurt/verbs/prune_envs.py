@@ -17,6 +17,7 @@ from yurt.lifecycle.env.known import Definition, contexts_with_environments
 from yurt.model.context import Context
 from yurt.model.env import EnvPlace, UnusedEnv
 from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.site_words import MALFORMED
 from yurt.sites import connect
 from yurt.sites.facts import facts_of
 from yurt.sites.folders import base_folder, env_folders
@@ -110,7 +111,7 @@ def _prune(
 def _view(unused: UnusedEnv, context: str, place: EnvPlace) -> PrunedEnv:
     try:
         known = msgspec.json.decode(unused.definition, type=Definition)
-    except msgspec.MsgspecError:
+    except MALFORMED:
         known = None
     return PrunedEnv(
         what=unused.what,

@@ -180,7 +180,8 @@ class LocalBackend(ShellBackend):
         answer = ownership.run(self.host, [sweep.folder], text, sweep.folder, stdin=lines, timeout=600)
         if answer.code:
             raise refusal(self.host.name, f"cannot cancel tasks of {sweep.id}", answer.errors)
-        gates = read_gates(answer.text)
+        with self.host.reading():
+            gates = read_gates(answer.text)
         winners = {ids.task(sweep.id, number): gates.get(number, "") for number in numbers}
         for ticket in self._tickets():
             if any(_runs(ticket, run, winner) for run, winner in winners.items()):

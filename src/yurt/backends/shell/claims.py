@@ -13,6 +13,7 @@ from yurt.backends.job import script
 from yurt.backends.shell import ownership
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
+from yurt.model.site_words import whole
 
 CHECKED = "yurt-race check"
 """What the arbiter answers to `check`."""
@@ -43,11 +44,12 @@ class ShellClaims:
     def wants(self, folders: Sequence[str]) -> list[Want]:
         lines = self._run(folders, "wants", *folders).splitlines()
         found = [line.split(" ") for line in lines]
-        return [
-            Want(int(parts[0]), None if parts[1] == "-" else int(parts[1]), parts[2], int(parts[3]), parts[4])
-            for parts in found
-            if len(parts) == 5 and parts[0].isdigit() and parts[3].isdigit() and (parts[1] == "-" or parts[1].isdigit())
-        ]
+        with self._host.reading():
+            return [
+                Want(whole(parts[0]), None if parts[1] == "-" else whole(parts[1]), parts[2], whole(parts[3]), parts[4])
+                for parts in found
+                if len(parts) == 5
+            ]
 
     def answer(self, answers: Sequence[tuple[str, str, str]]) -> None:
         lines = "".join(f"{folder}|{word}|{holder}\n" for folder, word, holder in answers)

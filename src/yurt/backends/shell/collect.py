@@ -13,6 +13,7 @@ from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model.calls import CallResult
 from yurt.model.files import Ended, Limits, Piece
+from yurt.model.site_words import MALFORMED
 
 BYTES, TASKS = 64 << 20, 2000
 """Limits of one request for results: it stops after so many bytes, and asks for at most so many tasks."""
@@ -63,6 +64,6 @@ def read_result(pieces: dict[str, Piece]) -> CallResult:
     head, _, content = pieces["result"].content.partition(b"\n")
     try:
         result = msgspec.json.decode(head, type=CallResult)
-    except msgspec.MsgspecError:
+    except MALFORMED:
         return CallResult(kind="damaged")
     return msgspec.structs.replace(result, content=content)

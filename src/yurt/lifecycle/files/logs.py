@@ -12,6 +12,7 @@ from yurt.lifecycle.refresh import early
 from yurt.model import log_chunks
 from yurt.model.files import LogPosition, LogSink, Stream
 from yurt.model.run import Run
+from yurt.model.site_words import Reading
 from yurt.store import Store
 
 Sink = Callable[[Stream, bytes], None]
@@ -35,8 +36,9 @@ def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str
             hint=f"see the run with `yurt show {run.id}`",
         )
     answer = early.logs(run.context, run.folder, lines)
-    if answer is not None and log_chunks.read(answer, log, _to(sink)):
-        return ""
+    with Reading(run.context):
+        if answer is not None and log_chunks.read(answer, log, _to(sink)):
+            return ""
     try:
         from yurt.sites import connect
 

@@ -10,6 +10,7 @@ import msgspec
 
 from yurt.backends.kinds import kind_of
 from yurt.model import layout
+from yurt.model.site_words import MALFORMED
 from yurt.store import Entry, Store
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def every(store: Store, entry: Entry, files: Files) -> list[dict[str, Any]]:
         text = files.read(entry.run.folder, layout.METRICS) or text
     found = []
     for line in text.split(b"\n"):
-        with contextlib.suppress(msgspec.MsgspecError):
+        with contextlib.suppress(*MALFORMED):
             found.append(msgspec.json.decode(line, type=dict[str, Any]))
     return found
 
@@ -64,7 +65,7 @@ def of(text: bytes) -> list[Metric]:
     for line in text.split(b"\n"):
         try:
             row = msgspec.json.decode(line, type=dict[str, Any])
-        except msgspec.MsgspecError:
+        except MALFORMED:
             continue
         if "rank" in row:  # from another rank than the first: must not replace the values of the first
             continue

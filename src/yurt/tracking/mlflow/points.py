@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from yurt.model import event_file
+from yurt.model.site_words import MALFORMED
 from yurt.tracking.mlflow.names import name_of
 
 LARGEST = 2**63 - 1
@@ -101,7 +102,7 @@ def _events(source: Source, since: Position) -> Iterator[tuple[list[Point], Posi
 def _yurt_line(line: bytes, counts: dict[str, int]) -> list[Point]:
     try:
         row = msgspec.json.decode(line, type=dict[str, Any])
-    except msgspec.MsgspecError:
+    except MALFORMED:
         return []
     time = row.pop("time", None)
     step = row.pop("step", None)

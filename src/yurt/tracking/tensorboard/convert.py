@@ -12,6 +12,7 @@ import msgspec
 
 from yurt import private
 from yurt.model import params
+from yurt.model.site_words import MALFORMED
 
 METRICS_FILE = "events.out.tfevents.0000000000.yurt"
 HPARAMS_FILE = "events.out.tfevents.9999999999.yurt.hparams"
@@ -106,7 +107,7 @@ def _row(line: bytes) -> dict[str, Any] | None:
     """Return a line that the first process of the run logged."""
     try:
         row = msgspec.json.decode(line, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeError):
+    except MALFORMED:
         return None
     return None if row.get("rank") else row
 
