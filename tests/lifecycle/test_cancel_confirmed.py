@@ -48,7 +48,10 @@ def dotfiles(lab: Lab) -> Iterator[Ssh]:
     try:
         yield ssh
     finally:
-        ssh("alpha", "mv -f ~/.bashrc.was ~/.bashrc; rm -rf ~/bin; env -u SCANCEL_STATE -u SCANCEL_USER /usr/bin/scancel -u alice")
+        ssh(
+            "alpha",
+            "mv -f ~/.bashrc.was ~/.bashrc; rm -rf ~/bin; env -u SCANCEL_STATE -u SCANCEL_USER /usr/bin/scancel -u alice",
+        )
 
 
 def lead(ssh: Ssh, text: str) -> None:
@@ -65,7 +68,10 @@ def started(laptop: Laptop, *words: str) -> str:
 def test_variables_in_dotfiles(laptop: Laptop, dotfiles: Ssh) -> None:
     lead(dotfiles, "\n".join(f"export {each}" for each in (*VARIABLES, "SBATCH_TIMELIMIT=7")))
     laptop.environment["CANARY"] = "a secret"
-    runs = [started(laptop, "--secret", "CANARY"), laptop.run("alpha", "--grid", "n=1..2", "sh", "-c", "sleep 300")["run"]["id"]]
+    runs = [
+        started(laptop, "--secret", "CANARY"),
+        laptop.run("alpha", "--grid", "n=1..2", "sh", "-c", "sleep 300")["run"]["id"],
+    ]
     assert laptop("shell", runs[0], "--", "echo", "hello").out.splitlines()[-1] == "hello"
     laptop.quick("context", "probe", "alpha")
     planned = laptop("-v", "--context", "alpha", "run", "--dry-run", "true").out
