@@ -43,7 +43,7 @@ def run(folder: Path, *words: str, shell: str) -> tuple[int, dict[str, object], 
 @pytest.mark.parametrize("part", ["data", "job.sh", "data is empty", "data is a folder"])
 def test_a_run(user: User, part: str, shell: str) -> None:
     folder = started(user)
-    name = part.split()[0]
+    name = part.split(maxsplit=1)[0]
     text = (folder / "job.sh").read_text()
     (folder.parent / "slurm_script").write_text(text)
     (folder / name).unlink()
