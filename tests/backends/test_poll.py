@@ -99,6 +99,23 @@ def test_only_folders_of_tasks_outside_the_queue_are_read(tmp_path: Path, shell:
     assert f"--name=yurt-{SWEEP}+0,yurt-{SWEEP}+100" in (tmp_path / "asked").read_text()
 
 
+def test_a_task_that_slurm_killed_for_its_memory(tmp_path: Path) -> None:
+    """Slurm says it in a file of the sweep, and nothing lists the job: the task ended when that file was written."""
+    ref = sweep(tmp_path, "0-1")
+    folder = Path(ref.folder) / "tasks" / "1"
+    folder.mkdir(parents=True)
+    (folder / "winner").write_text("abcd.9_1\n")
+    (folder / "gen.1").write_text("abcd.9_1.0.n1.17.5.0\n")
+    (Path(ref.folder) / "slurm.9_1").write_text(
+        "slurmstepd: error: Job 9 exceeded memory limit (63 > 40 MB), being killed\n"
+    )
+    os.utime(Path(ref.folder) / "slurm.9_1", (1_700_000_000, 1_700_000_000))
+    answer = poll(tmp_path, [], [ref])
+    assert folders(answer)[1].split("|")[4] == "memory 1700000000"
+    seen = queries.read_poll(answer, [ref])[f"{SWEEP}.1"]
+    assert (seen.record, seen.native, seen.ended) == ("out_of_memory", "OUT_OF_MEMORY", 1_700_000_000)
+
+
 @pytest.mark.parametrize("awk", AWKS)
 def test_random_ranges(tmp_path: Path, awk: str) -> None:
     for seed in range(25):

@@ -50,7 +50,7 @@ def dotfiles(lab: Lab) -> Iterator[Ssh]:
     finally:
         ssh(
             "alpha",
-            "mv -f ~/.bashrc.was ~/.bashrc; rm -rf ~/bin; env -u SCANCEL_STATE -u SCANCEL_USER /usr/bin/scancel -u alice",
+            "mv -f ~/.bashrc.was ~/.bashrc; rm -rf ~/bin; unset SCANCEL_STATE SCANCEL_USER; /usr/bin/scancel -u alice",
         )
 
 

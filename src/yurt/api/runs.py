@@ -301,7 +301,7 @@ def runs(
 
     - `sweep`: a sweep, as a `yurt.Run` or any name that `yurt show` accepts; `"@last-sweep"` is the newest one.
     - `context`, `name`, `tag`: only runs with this context, name or tag.
-    - `state`: only runs in this state, or in one of these states.
+    - `state`: only runs in this state, or in one of these states; `failed` stands for every unsuccessful end.
     - `params`: only runs with these parameter values, and sweeps with a task that has them.
     - `limit`: at most this many runs.
     - `refresh`: whether to query the sites of unfinished runs first. If a site cannot be reached, a warning is issued.

@@ -48,7 +48,8 @@ def ps(**options: Any) -> None:
 
     Unfinished runs are waiting (saved and not yet submitted), submitting, held, queued, starting, running, requeued or
     unknown (the site does not list the run at the moment). Finished runs are completed, failed, timeout,
-    out_of_memory, cancelled, node_failed or lost (no trace of the run is left on the site).
+    out_of_memory, cancelled, node_failed or lost (no trace of the run is left on the site). In a filter, failed
+    stands for every unsuccessful end: also timeout, out_of_memory, node_failed and lost.
     """
     from yurt.verbs import ps as verbs
 

@@ -8,6 +8,7 @@ from typing import Any
 from yurt.errors import UserError, one_of
 from yurt.model import params, sweep_table
 from yurt.model.run import State
+from yurt.model.tally import BAD
 from yurt.store import Entry, Store
 
 COLUMNS = ("state", "context", "name", "project")
@@ -32,10 +33,15 @@ def read_filters(filters: Sequence[str]) -> tuple[dict[str, list[str]], list[tup
     for text in filters:
         key, value = pair(text, example="state=running")
         if key in COLUMNS:
-            where.setdefault(key, []).append(value)
+            where.setdefault(key, []).extend(meant_by(key, value))
         else:
             rest.append((key, value))
     return where, rest
+
+
+def meant_by(key: str, value: str) -> Sequence[str]:
+    """Return the values that a filter allows: `state=failed` means every unsuccessful end, as in counts and bars."""
+    return BAD if (key, value) == ("state", "failed") else (value,)
 
 
 def passes(store: Store, entry: Entry, wanted: Sequence[tuple[str, str]]) -> bool:

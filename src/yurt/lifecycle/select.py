@@ -171,7 +171,10 @@ def _task(store: Store, word: str, first: str, number: str) -> Entry:
             code="not-found",
             hint=f"see the run with `yurt show {run.id}`",
         )
+    while len(number) <= DIGITS and int(number) >= run.tasks and (older := store.get(run.retry_of or "")):
+        run = older.run  # a retry of some tasks numbers them anew
     if len(number) > DIGITS or int(number) >= run.tasks:
+        run = sweep.run
         raise NotFoundError(
             f"sweep {run.id} has no task {task}; its tasks are 0 to {run.tasks - 1}",
             code="not-found",

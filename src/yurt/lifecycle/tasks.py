@@ -8,7 +8,7 @@ import msgspec
 
 from yurt.errors import UserError, one_of
 from yurt.lifecycle.files import metrics
-from yurt.lifecycle.filters import pair
+from yurt.lifecycle.filters import meant_by, pair
 from yurt.model import ids, layout, params, plot, sweep_table, tasks
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.race import RaceCandidate
@@ -151,7 +151,7 @@ def chosen(every: Sequence[TaskRow], columns: Sequence[Column], *, filters: Sequ
     wanted = []
     for text in filters:
         key, value = pair(text, example="state=failed")
-        wanted.append((named("--filter", columns, key), value))
+        wanted += [(named("--filter", columns, key), each) for each in meant_by(key, value)]
     found = sweep_table.passing(every, wanted)
     if not sort:
         return found

@@ -33,6 +33,8 @@ TASKS = "tasks"
 """The folder that contains the run folders of its tasks."""
 SENT = "sent"
 """Which groups of tasks were submitted as which jobs."""
+SLURM_ERRORS = "slurm."
+"""Prefix, followed by the job of a task: errors that Slurm itself prints about it. A task removes it at its end."""
 
 # Only in the folder of a task.
 SET = "set"

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import layout
 from yurt.model.progress import Watch, unwatched
+from yurt.model.tally import BAD
 from yurt.store import Entry, Store
 from yurt.verbs.steps import STEPS
 
-FAILED = ("failed", "timeout", "out_of_memory", "node_failed", "lost")
+FAILED = BAD
 """Final states that `--failed` retries. A cancelled run is not retried: the user stopped it."""
 
 

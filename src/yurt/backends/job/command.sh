@@ -26,6 +26,12 @@ join_streams() { # as sbatch does without --error
 padded() { # padded WIDTH NUMBER
   case $2 in *[!0-9]*) printf %s "$2" ;; *) printf "%0$1d" "$2" ;; esac
 }
+check_parts() { # check_parts FILE…: ends if a part of the script cannot be read; bash would go on without it
+  for yurt_each; do
+    [ -f "$yurt_each" ] && [ -r "$yurt_each" ] || fail "$yurt_each, a part of the job script, is missing or cannot be read"
+  done
+  unset yurt_each
+}
 run_command() { # run_command [NONCE]: runs your command in your environment
   yurt_recorded=${1:+$run/@WHY@}
   bring_secrets "${1-}"
@@ -69,8 +75,10 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   set -- "${sweep:-$run}/@DATA@" "$secrets" "$@"
   eval "$yurt_profile" # comes first: other variables take precedence
   unset yurt_profile
+  check_parts "$1" ${sweep:+"$run/@SET@"}
   . "$1" # sets your variables and appends your command to "$@"
   shift
+  [ $# -gt $((YURT_KEEP + 1)) ] || fail "the file ${sweep:-$run}/@DATA@ is damaged: it does not contain the command"
   eval "give_secrets $1" && shift
   environment
   export PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$1"

@@ -1,7 +1,7 @@
 # Records how a start finished, for yurt and for the next start.
 out_of_memory() { # whether the kernel's OOM killer, or Slurm without control groups, killed a process of this job
   [ "$kind" = slurm ] || return 1
-  tail -c 2000 @ERR_LOG@ 2> /dev/null | grep -q -i -E '^(slurmstepd[^ ]*:|\[[^]]*\]) error:.* exceeded .*memory limit' && return
+  tail -q -c 2000 @ERR_LOG@ ${sweep:+"$sweep/@SLURM_ERRORS@$job"} 2> /dev/null | grep -q -i -E '^(slurmstepd[^ ]*:|\[[^]]*\]) error:.* exceeded .*memory limit' && return
   while IFS=: read -r _number kinds path; do
     case ,$kinds, in
       *,memory,*) counts=/sys/fs/cgroup/memory$path/memory.oom_control ;;
@@ -87,6 +87,7 @@ record_use() { # adds the last sample of this start to the file; sets `usage` to
 } 2> /dev/null
 fold() { # after the end of a task, only exit.json, logs and results stay: a sweep may have thousands of tasks
   [ -n "$sweep" ] || return 0
+  rm -f "$sweep/@SLURM_ERRORS@$job"
   rm -rf @WINNER@ @WINNER@.d @START@* @END@* @STOPPED@* @BEAT@* @CHILD@* @SET@ @PARAMS@ @USAGE@ @USAGE@.new
   for each in @OUT_LOG@ @ERR_LOG@; do [ -s "$each" ] || rm -f "$each"; done
 }

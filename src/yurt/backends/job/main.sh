@@ -79,6 +79,12 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   if [ "$k" -eq 1 ] && type predecessors_completed > /dev/null 2>&1 && ! predecessors_completed; then finish 1 after; fi
   began=$(date +%s)
   [ "$kind" = slurm ] || came=$began
+  for each in "${sweep:-$run}/@JOB@" "${sweep:-$run}/@DATA@"; do # Slurm itself has a copy of the first
+    if [ -f "$each" ] && [ -r "$each" ]; then continue; fi
+    echo "$each, a part of the job script, is missing or cannot be read" > @WHY@
+    sed 's/^/yurt: /' @WHY@ >&2
+    finish 78
+  done
   export YURT_RESTARTS=$((k - 1))
   [ -z "$unpack" ] || local_env=$(env_copy "$unpack")
   [ -z "${stage-}" ] || stage_begin

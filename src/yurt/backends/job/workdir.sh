@@ -87,10 +87,12 @@ make_task_folder() { # the folder of a task, made when it starts; process ids ma
   own=$(uname -n).$$
   [ -e "$run/@SET@" ] && [ -e "$run/@PARAMS@" ] && return
   mkdir -p "$run" && cd "$run" || return
+  if [ ! -s "$sweep/@OFFSETS@" ] || [ ! -s "$sweep/@SETS@" ]; then return 0; fi # check_parts ends the task
   [ ! -e "$sweep/@NO_LINKS@" ] || make_files @NO_LINKS@ || return
   read -r at size << end
 $(tail -c "+$((YURT_TASK_INDEX * 22 + 1))" "$sweep/@OFFSETS@" | head -c 21 | sed -e 's/^0*\([0-9]\)/\1/' -e 's/ 0*\([0-9]\)/ \1/g')
 end
+  [ "$(wc -c < "$sweep/@SETS@")" -ge $((at + size)) ] || return 0 # it is damaged, as above
   tail -c "+$((at + 1))" "$sweep/@SETS@" | head -c "$size" > "@SET@.$own" && [ "$(wc -c < "@SET@.$own")" -eq "$size" ] || return
   head -n 1 "@SET@.$own" | cut -c 2- > "@PARAMS@.$own" && mv "@PARAMS@.$own" @PARAMS@ && mv "@SET@.$own" @SET@
 }

@@ -223,6 +223,9 @@ def _check_own(base: str) -> None:
     try:
         found = os.stat(base)
     except OSError:
+        storage = os.path.dirname(base)
+        if not os.path.isdir(storage) or not os.listdir(storage):  # as in ownership.MOUNTED
+            raise ownership.unreadable("this machine", storage) from None
         return
     if found.st_uid != os.geteuid():
         raise ownership.refused("this machine", ownership.FOREIGN, f"{base} belongs to another user")

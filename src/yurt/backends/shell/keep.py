@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from yurt.backends import scripts
 from yurt.backends.shell import ownership, storage
-from yurt.errors import RefusedError
+from yurt.errors import RefusedError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model.files import NOTHING, KeepItem, KeepSource, KeptItem, Measures, checked
@@ -63,8 +63,8 @@ def copy(
     return done
 
 
-def _failure(host: Host, what: str, code: int, errors: str) -> RefusedError:
-    if code in (ownership.OPEN, ownership.FOREIGN):
+def _failure(host: Host, what: str, code: int, errors: str) -> YurtError:
+    if code in ownership.REFUSALS:
         return ownership.refused(host.name, code, errors)
     found = refusal(host.name, what, errors)
     return found if isinstance(found, RefusedError) else RefusedError(found.message, code="site-refused")

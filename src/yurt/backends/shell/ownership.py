@@ -1,4 +1,4 @@
-"""Runs a script on a host only if no other user could have written to the folders that it uses."""
+"""Runs a script on a host only if its folders can be read and no other user could have written to them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 
 from yurt.backends import scripts
 from yurt.backends.job import quoting
-from yurt.errors import RefusedError
+from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import TIMEOUT, Answer
 from yurt.hosts.stream import Stream
 from yurt.model import layout
 
-OPEN, FOREIGN = 40, 41
-"""Exit codes of a refusal: other users can write to a folder of the user; a folder is not the user's own."""
+OPEN, FOREIGN, UNREADABLE = 40, 41, 42
+"""Exit codes of a refusal: other users can write to a folder of the user; a folder is not the user's own; the disk of
+run folders cannot be read, so that a missing one proves nothing."""
+
+REFUSALS = (OPEN, FOREIGN, UNREADABLE)
 
 MAKE = """\
 make_base() { # make_base STORAGE BASE: -m, because a default ACL overrides the umask
@@ -26,6 +29,18 @@ make_base() { # make_base STORAGE BASE: -m, because a default ACL overrides the 
 }
 """
 """Makes yurt's folder on a site, which contains all others."""
+
+MOUNTED = """\
+mounted() { # mounted STORAGE BASE: whether run folders can be read; an unmounted disk is an empty or missing folder
+  unsafe="$1 cannot be read now"
+  if [ -e "$2" ]; then [ -r "$2" ] && [ -x "$2" ] && return; return 42; fi
+  for own_each in "$1"/* "$1"/.[!.]*; do [ ! -e "$own_each" ] || return 0; done # only yurt's folder was removed
+  return 42
+}
+"""
+
+RUNS = r"/projects/[^/]+/(runs|sweeps)(/|$)"
+"""In the path of a run folder, or of those above it: it was made before, so its disk must be there."""
 
 FEW = 8
 """Up to so many run folders are checked each; of more, only the folders they are in."""
@@ -43,14 +58,15 @@ def run(
     prefetch: bool = False,
     first: str = "",
     ahead: bool = False,
+    mounted: bool = True,
 ) -> Answer:
     """Run a script that uses these run or project folders and the paths `also`. RefusedError if one is not safe.
 
     The script must be the same for all runs, since sites keep scripts; what differs are its arguments, its input, and
     `first`, which is evaluated before it. `make`: make yurt's folder on the site if it does not exist.
-    `prefetch`, `ahead`: see `Host.run`.
+    `prefetch`, `ahead`: see `Host.run`. `mounted`: only if the disk of the run folders can be read.
     """
-    script, calls = parts(folders, script, also, make=make)
+    script, calls = parts(folders, script, also, make=make, mounted=mounted)
     answer = host.run(
         script,
         *arguments,
@@ -61,14 +77,16 @@ def run(
         fixed=True,
         ahead=ahead,
     )
-    if answer.code in (OPEN, FOREIGN):
+    if answer.code in REFUSALS:
         raise refused(host.name, answer.code, answer.errors)
     return answer
 
 
-def parts(folders: Sequence[str], script: str, also: Sequence[str] = (), *, make: bool = False) -> tuple[str, str]:
+def parts(
+    folders: Sequence[str], script: str, also: Sequence[str] = (), *, make: bool = False, mounted: bool = True
+) -> tuple[str, str]:
     """Return a script that first checks folders, the same for all folders, and what it evaluates as $yurt_first."""
-    return f'{_functions(make=make)}eval "$yurt_first"\n{script}', _calls(folders, also, make=make)
+    return f'{_functions(make=make)}eval "$yurt_first"\n{script}', _calls(folders, also, make=make, mounted=mounted)
 
 
 def send(
@@ -83,7 +101,7 @@ def send(
     """Run a script that receives a large content; see `Host.send`. RefusedError if a folder is not safe."""
     text = check(folders, make=True) + script
     answer = host.send(text, *arguments, content=content, resume=resume, moved=moved, timeout=600)
-    if answer.code in (OPEN, FOREIGN):
+    if answer.code in REFUSALS:
         raise refused(host.name, answer.code, answer.errors)
     return answer
 
@@ -93,7 +111,7 @@ def stream(host: Host, folders: Sequence[str], script: str, *arguments: str, sil
     """Run a script that uses these folders and yield its output. At the end: RefusedError if a folder is not safe."""
     with host.stream(check(folders) + script, *arguments, silence=silence) as output:
         yield output
-        if output.code in (OPEN, FOREIGN):
+        if output.code in REFUSALS:
             raise refused(host.name, output.code, output.err.decode(errors="replace").strip())
 
 
@@ -103,10 +121,10 @@ def check(folders: Sequence[str], also: Sequence[str] = (), *, make: bool = Fals
 
 
 def _functions(*, make: bool) -> str:
-    return scripts.text("own.sh", "job") + (MAKE if make else "")
+    return scripts.text("own.sh", "job") + (MAKE if make else MOUNTED)
 
 
-def _calls(folders: Sequence[str], also: Sequence[str] = (), *, make: bool = False) -> str:
+def _calls(folders: Sequence[str], also: Sequence[str] = (), *, make: bool = False, mounted: bool = True) -> str:
     found: dict[str, dict[str, None]] = {}
     for folder in folders:
         chain = layout.chain(folder)
@@ -118,12 +136,19 @@ def _calls(folders: Sequence[str], also: Sequence[str] = (), *, make: bool = Fal
     if not make:  # a second folder of yurt, such as that in the home folder, is checked if it exists
         seconds = zip(list(found)[1:], calls[1:], strict=True)
         calls[1:] = [f"[ ! -e {quoting.quote(base)} ] || {call}" for base, call in seconds]
+    if mounted and not make:
+        bases = dict.fromkeys(layout.chain(folder)[0] for folder in folders if re.search(RUNS, folder))
+        calls[:0] = [f"mounted {quoting.own_arguments([base])} {stop}" for base in bases]
     if make:
         calls += [*(f"make_base {quoting.own_arguments([base])} {stop}" for base in found)]
     return "".join(calls)
 
 
-def refused(name: str, code: int, errors: str) -> RefusedError:
+def refused(name: str, code: int, errors: str) -> YurtError:
+    if code == UNREADABLE:
+        return unreadable(
+            name, errors.splitlines()[-1].removesuffix(" cannot be read now") if errors else "its storage"
+        )
     reason = errors.splitlines()[-1] if errors else "a folder of yurt is not yours alone"
     hint = "choose a folder of your own as `storage_dir` with `yurt context edit`"
     if reason.endswith("is a symbolic link"):
@@ -132,3 +157,12 @@ def refused(name: str, code: int, errors: str) -> RefusedError:
     if path:
         hint = f"check what is in it, then type this on {name}: `chmod go-w {quoting.quote(path[1])}`"
     return RefusedError(f"{name}: {reason}, so yurt does not use it", code="storage-unsafe", hint=hint)
+
+
+def unreadable(name: str, storage: str) -> UnreachableError:
+    """Return the error for a disk with run folders that is not mounted or cannot be read."""
+    return UnreachableError(
+        f"{name}: {storage} cannot be read now, so nothing is known about the runs in it",
+        code="storage-unreadable",
+        hint="its disk may not be mounted; do not repeat the runs, run the command again when the folder can be read",
+    )

@@ -132,7 +132,7 @@ class SlurmBackend(ShellBackend):
 
     def cancel(self, run: RunRef) -> str:
         text = _canceller("cancel.sh")
-        answer = ownership.run(self.host, [run.folder], text, run.folder, run.id, timeout=120)
+        answer = ownership.run(self.host, [run.folder], text, run.folder, run.id, timeout=120, mounted=False)
         self._check_confirmed(run.id, answer)
         if answer.code:
             what = f"cannot cancel run {run.id}"
@@ -144,7 +144,7 @@ class SlurmBackend(ShellBackend):
             return {run.id: self.cancel(run) for run in runs}
         lines = "".join(f"{run.id} {run.folder}\n" for run in runs).encode()
         text = _canceller("cancel_runs.sh")
-        answer = ownership.run(self.host, [run.folder for run in runs], text, stdin=lines, timeout=600)
+        answer = ownership.run(self.host, [run.folder for run in runs], text, stdin=lines, timeout=600, mounted=False)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot cancel the runs", answer.errors)
         words = (line.partition(" ") for line in answer.text.splitlines())
@@ -153,7 +153,9 @@ class SlurmBackend(ShellBackend):
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         lines = "".join(f"{number}\n" for number in tasks.numbers(sweep.open)).encode()
         text = _canceller("cancel_tasks.sh")
-        answer = ownership.run(self.host, [sweep.folder], text, sweep.folder, sweep.id, stdin=lines, timeout=600)
+        answer = ownership.run(
+            self.host, [sweep.folder], text, sweep.folder, sweep.id, stdin=lines, timeout=600, mounted=False
+        )
         self._check_confirmed(sweep.id, answer)
         if answer.code:
             what = f"cannot cancel tasks of {sweep.id}"

@@ -134,7 +134,7 @@ def arguments(plan: Plan) -> list[str]:
         "comment": f"yurt:{run.id}",
         "chdir": run.folder,
         "output": "/dev/null" if run.tasks else layout.OUT_LOG,  # each task writes its own logs
-        "error": "/dev/null" if run.tasks else layout.ERR_LOG,
+        "error": f"{layout.SLURM_ERRORS}%A_%a" if run.tasks else layout.ERR_LOG,  # why Slurm killed a task
         "open-mode": "append",
     }
     if run.restart_policy.max_requeues:  # some sites also send it before a preemption with grace time

@@ -122,8 +122,11 @@ job_of() { # job_of FILE: adds the jobs of a run to the second query of records,
     case $job in '' | *[!0-9]*) ;; *) case ,$jobs, in *,"$job",*) ;; *) jobs=$jobs,$job ;; esac ;; esac
   done < "$1"
 }
-killed_for_memory() { # whether Slurm itself killed the job; without control groups, it says so only in the log
-  tail -c 2000 @ERR_LOG@ 2> /dev/null | grep -q -i -E "$memory_lines"
+killed_for_memory() { # whether Slurm itself killed the job; without control groups, it says so only in its errors; sets killed_at
+  errors=@ERR_LOG@ killed_at=
+  case $id in *.*) made_by=${begun#*.} && errors=../../@SLURM_ERRORS@${made_by%%.*} ;; esac
+  tail -c 2000 "$errors" 2> /dev/null | grep -q -i -E "$memory_lines" || return
+  killed_at=$(stat -c %Y "$errors" 2> /dev/null)
 }
 while read -r id called folder; do
   case $id in +*) # after a crash the controller may list finished jobs, and duplicates may be pending: exit.json counts
@@ -151,7 +154,7 @@ while read -r id called folder; do
   elif read_written "@STOPPED@$k" > /dev/null; then
     stopped=$text
   fi
-  if [ -z "$ending" ] && [ "$k" -gt 0 ] && killed_for_memory; then stopped=memory; fi
+  if [ -z "$ending" ] && [ "$k" -gt 0 ] && killed_for_memory; then stopped="memory $killed_at"; fi
   printf '%s|%s|%s|%s|%s|%s|%s\n' "$id" "$winner" "$k" "$begun" "$stopped" "$over" "$ending"
   case $id in *.*) [ ! -s @METRICS@ ] || logged=yes ;; esac
 done << end

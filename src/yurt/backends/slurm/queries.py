@@ -13,8 +13,8 @@ from yurt.model import ids, layout, tasks
 from yurt.model.run import RunRef
 from yurt.model.state import OUT_OF_MEMORY, Observation, read_ending, read_metrics
 
-KILLED_FOR_MEMORY = "memory"
-"""What poll.sh prints instead of why a job was stopped."""
+KILLED_FOR_MEMORY = "memory "
+"""What poll.sh prints instead of why a job was stopped, and when."""
 
 METRICS_TAIL = 1 << 18
 """Bytes at the end of metrics.jsonl in which the last value of each metric is searched."""
@@ -199,10 +199,17 @@ def _observation(
     queue: list[list[str]], folder: list[str] | None, records: list[list[str]], records_known: bool
 ) -> Observation:
     seen = _looked_at(queue, folder, records, records_known)
-    if seen.stopped == KILLED_FOR_MEMORY:
+    if seen.stopped.startswith(KILLED_FOR_MEMORY):
+        at = seen.stopped.removeprefix(KILLED_FOR_MEMORY)
         seen = msgspec.structs.replace(seen, stopped="")
         if seen.live is None:
-            return msgspec.structs.replace(seen, record="out_of_memory", reason=OUT_OF_MEMORY)
+            return msgspec.structs.replace(
+                seen,
+                record="out_of_memory",
+                reason=OUT_OF_MEMORY,
+                native=seen.native if states.ended(seen.native) else states.NATIVES["out_of_memory"],
+                ended=seen.ended or (float(at) if at.isdigit() else None),
+            )
     if seen.ending is None or states.ended(seen.native) is not None:
         return seen
     # The queue may still list its job as running, and a site without accounting soon lists nothing.
