@@ -38,11 +38,8 @@ CODES: dict[str, str] = {
     "program-missing": "A program that yurt needs is not installed on this machine.",
     "runtime-unsafe": "The folder for connection sockets is not private.",
     "site-refused": "The site rejected the operation; the message includes the reason.",
-<<<<<<< HEAD
     "site-invalid": "The site printed a word that yurt cannot use, such as a host name with a space.",
-=======
     "storage-unreadable": "The disk with the runs of a site is not mounted or cannot be read now. Safe to retry.",
->>>>>>> 11167d9c14df395f2a1248fa4eb8c9db1eee4f53
     "storage-unsafe": "Other users own a folder of yurt, or can write to it.",
     "cancel-unconfirmed": "Slurm still lists the job of a run after it was cancelled. Safe to retry.",
     "slurm-not-responding": "Slurm is installed on the site, but its controller does not respond.",
