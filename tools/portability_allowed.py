@@ -25,7 +25,6 @@ ALLOWED = {
     ("backends/job/sampler.sh", "/proc"): "without it, what a run uses is not measured",
     ("backends/job/signals.sh", "/proc"): TESTED,
     ("backends/job/signals.sh", "a program of Linux"): TESTED,
-    ("backends/job/slurm.sh", "a program of Linux"): SLURM,
     ("backends/job/workdir.sh", "cp -T or long options"): TESTED,
     ("backends/local/live.py", "/proc"): "elsewhere, the free memory is unknown",
     ("backends/local/staying/running.py", "/proc"): "elsewhere, what a call uses is not measured",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.user import User
-from yurt.model.run import Status
+from yurt.model.run import State, Status
 from yurt.store import Store
 
 
@@ -14,7 +14,7 @@ def sweep(user: User) -> str:
     """A sweep called `grid`: task 0 completed, 1 is lost, 2 failed, 3 was cancelled."""
     words = ["--name", "grid", "--grid", "n=1..4", "sh", "-c", "exit 0"]
     made: str = user.quick("--json", "run", "--hold", *words).json["data"]["run"]["id"]
-    states = ("completed", "lost", "failed", "cancelled")
+    states: tuple[State, ...] = ("completed", "lost", "failed", "cancelled")
     user.quick("cancel", made)
     with Store(str(user.home / "data" / "yurt.db")) as store:
         store._db.execute("DELETE FROM tasks")

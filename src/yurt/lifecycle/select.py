@@ -172,7 +172,7 @@ def _task(store: Store, word: str, first: str, number: str) -> Entry:
             hint=f"see the run with `yurt show {run.id}`",
         )
     while len(number) <= DIGITS and int(number) >= run.tasks and (older := store.get(run.retry_of or "")):
-        run = older.run  # a retry of some tasks numbers them anew
+        run = older.run  # a retry of some tasks has fewer numbers
     if len(number) > DIGITS or int(number) >= run.tasks:
         run = sweep.run
         raise NotFoundError(

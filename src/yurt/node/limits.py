@@ -1,5 +1,6 @@
 """How much time is left: asked of Slurm, or counted from the limit that the laptop gave."""
 
+import os
 import re
 import subprocess
 from typing import Optional
@@ -46,6 +47,7 @@ def _squeue(*words: str) -> str:
     try:
         done = subprocess.run(
             ["squeue", "-h", *words],
+            env={name: value for name, value in os.environ.items() if not name.startswith("SQUEUE_")},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -28,7 +28,8 @@ padded() { # padded WIDTH NUMBER
 }
 check_parts() { # check_parts FILE…: ends if a part of the script cannot be read; bash would go on without it
   for yurt_each; do
-    [ -f "$yurt_each" ] && [ -r "$yurt_each" ] || fail "$yurt_each, a part of the job script, is missing or cannot be read"
+    if [ -f "$yurt_each" ] && [ -r "$yurt_each" ]; then continue; fi
+    fail "$yurt_each, a part of the job script, is missing or cannot be read"
   done
   unset yurt_each
 }
