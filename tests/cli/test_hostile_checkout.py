@@ -144,6 +144,8 @@ def test_an_index_of_the_project_is_confirmed_before_it_is_contacted(
         ),
         ("requirements.txt", "one @ git+https://evil.example/a/b.git@v1\n", ["https://evil.example/a/b.git"]),
         ("requirements.txt", "git+ssh://git@evil.example/a/b.git\n", ["ssh://evil.example/a/b.git"]),
+        ("requirements.txt", "one @ git+file:///home/me/private\n", ["file:///home/me/private"]),
+        ("pyproject.toml", '[tool.uv.sources]\none = {git = "file:///home/me/private"}\n', ["file:///home/me/private"]),
         ("requirements.txt", "one\n-i https://mine.example/simple\n", []),
         ("requirements.txt", "one\n-i https://mine.example@evil.example/x\n", ["https://evil.example/x"]),
         ("requirements.txt", "one\n-i https://mine.example;@evil.example/x\n", ["https://evil.example/x"]),

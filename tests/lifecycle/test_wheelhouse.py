@@ -73,6 +73,7 @@ def test_a_wheelhouse_is_preferred_and_only_the_rest_is_uploaded(
     set_key(laptop, "beta", "wheelhouse", ["$SCRATCH/house/avx*", "$SCRATCH/house/none"])
     repository = make_repository(tmp_path / "thing", "yurt_thing", "4.5")
     declare(laptop, f"yurt-fast<3\nyurt-rest==1.0\nyurt_thing @ git+{repository}\n")
+    assert laptop("trust", repository).code == 0
     (laptop.project / "train.py").write_text(
         "from importlib.metadata import version\n"
         "print(*map(version, ('yurt-fast', 'yurt-more', 'yurt-rest', 'yurt_thing')))\n"

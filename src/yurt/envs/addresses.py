@@ -61,7 +61,9 @@ def _of(declared: Declared) -> Iterator[str]:
         if name == "uv.lock":
             yield from LOCKED_SOURCE.findall(text)
         elif name == "pyproject.toml":
-            yield from _in_texts(pyproject.relevant(text))
+            tables = pyproject.relevant(text)
+            yield from _in_texts(tables)
+            yield from _repositories(tables["uv"].get("sources"))
         elif name == "uv.toml":
             yield from _in_texts(uv_config.of_project(declared))
         elif declared.kind == "conda" and name == declared.title:
@@ -73,6 +75,14 @@ def _of(declared: Declared) -> Iterator[str]:
                 yield from _in_lines(line)
         else:
             yield from _in_lines(text)
+
+
+def _repositories(sources: Any) -> Iterator[str]:
+    """Yield the repositories of [tool.uv.sources], also those on this machine: they are uploaded."""
+    for each in sources.values() if isinstance(sources, dict) else ():
+        for source in each if isinstance(each, list) else [each]:
+            if isinstance(source, dict) and isinstance(source.get("git"), str):
+                yield source["git"]
 
 
 def _in_lines(text: str) -> Iterator[str]:
