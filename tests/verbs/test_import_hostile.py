@@ -14,6 +14,7 @@ from yurt.model import layout
 from yurt.model.context import Context
 from yurt.model.files import Gathered
 from yurt.model.run import Code, Plan, Run
+from yurt.model.verdict import read_sweep_verdict
 from yurt.sites.project import code_folder
 from yurt.snapshot import differ
 from yurt.store import Found
@@ -113,3 +114,11 @@ def test_the_git_folder_of_a_record_of_an_earlier_version_is_not_used(user: User
 def test_a_damaged_status_is_no_status(home: Path, status: bytes) -> None:
     found = read(WHOLE, status=status)
     assert isinstance(found, Found) and found.status.state == "queued"
+
+
+@pytest.mark.parametrize("numbers", ["0-99999999999", "0-9999999,20000000-29999999", "1-x", "9" * 5000])
+def test_the_tasks_of_a_verdict_fit_into_memory(numbers: str) -> None:
+    for key in ("tasks", "natives"):
+        part = {numbers: {"state": "cancelled"}} if key == "tasks" else {"FAILED": numbers}
+        assert read_sweep_verdict(msgspec.json.encode({"state": "cancelled", key: part})) is None
+    assert read_sweep_verdict(b'{"state":"cancelled","natives":{"FAILED":"0-3"}}') is not None

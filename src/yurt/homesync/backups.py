@@ -14,6 +14,7 @@ import msgspec
 from yurt.errors import NotFoundError, RefusedError, YurtError
 from yurt.homesync import here
 from yurt.homesync.places import Place
+from yurt.model.site_words import whole
 from yurt.sites.fan_out import side_by_side
 
 FUNCTIONS = Path(__file__).with_name("backups.sh")
@@ -102,7 +103,8 @@ def listed(places: Sequence[Place], paths: Sequence[str] = (), *, until: float |
             answer = place.run(script, _folder(place), _number(until), str(most + 1), *paths, timeout=TIMEOUT)
             if answer.code not in (0, NOT_THERE):
                 raise _refusal(place, answer.errors)
-            found.extend(_read(place.name, answer.out))
+            with place.host.reading():
+                found.extend(_read(place.name, answer.out))
         except YurtError as error:
             errors[place.name] = error
 
@@ -182,10 +184,11 @@ def restore(place: Place, dated: str, path: str) -> HomeRestored:
         )
     if answer.code:
         raise _refusal(place, answer.errors)
-    files, *saved = answer.text.split()
-    return HomeRestored(
-        place=place.name, path=path, time=moment_of(dated), files=int(files), replaced=new if saved else ""
-    )
+    with place.host.reading():
+        files, *saved = answer.text.split()
+        return HomeRestored(
+            place=place.name, path=path, time=moment_of(dated), files=whole(files), replaced=new if saved else ""
+        )
 
 
 def _refusal(place: Place, errors: str) -> RefusedError:

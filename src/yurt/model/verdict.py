@@ -91,7 +91,10 @@ def read_sweep_verdict(text: bytes) -> SweepVerdict | None:
     """Parse the status.json of a sweep, like `read_verdict`."""
     try:
         found = plausible(msgspec.json.decode(text, type=SweepVerdict)) if text else None
-        return found if found is not None and all(map(plausible, found.tasks.values())) else None
+        if found is None or not all(map(plausible, found.tasks.values())):
+            return None
+        few = all(numbering.count(each) <= numbering.MOST for each in (*found.tasks, *found.natives.values()))
+        return found if few else None
     except MALFORMED:
         return None
 

@@ -238,14 +238,16 @@ def _content(pieces: dict[str, Piece], name: str) -> bytes:
 
 
 def _amounts(piece: Piece | None) -> dict[str, Amount]:
-    lines = (line.split(" ") for line in piece.content.decode().splitlines()) if piece is not None else ()
-    return {name: Amount(_count(files), _count(size)) for name, files, size in lines}
+    lines = piece.content.decode(errors="replace").splitlines() if piece is not None else []
+    words = [line.split(" ") for line in lines]
+    return {each[0]: Amount(_count(each[1]), _count(each[2])) for each in words if len(each) == 3}
 
 
 def _result_files(listed: bytes) -> list[ResultFile]:
     """Parse lines "BYTES PATH", in which a newline of a name is \\001."""
     rows = (line.partition(b" ") for line in listed.split(b"\n"))
-    found = [ResultFile(_text(path.replace(b"\1", b"\n")), int(size)) for size, _space, path in rows if size.isdigit()]
+    sizes = ((_count(size.decode(errors="replace")), path) for size, _space, path in rows)
+    found = [ResultFile(_text(path.replace(b"\1", b"\n")), size) for size, path in sizes if size is not None]
     return found[:FILES]
 
 
@@ -254,4 +256,4 @@ def _text(path: bytes) -> str:
 
 
 def _count(text: str) -> int | None:
-    return int(text) if text.isdigit() else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
