@@ -99,6 +99,23 @@ def test_an_index_that_was_lost(user: User) -> None:
     assert user.quick("retry", runs["completed"], "--wait").code == 0
 
 
+def test_a_retry_of_an_imported_run_sends_only_secrets_that_the_user_names(user: User) -> None:
+    """Anyone who can write a record on a site can write names of secrets into it."""
+    user.environment |= {"TOKEN": "a", "KEY": "b"}
+    words = ["--secret", "TOKEN", "--secret", "KEY", "--wait", "sh", "-c", 'echo "got $TOKEN$KEY"']
+    run = user.quick("run", "--json", "--no-snapshot", *words).json["data"]["run"]["id"]
+    assert user.quick("retry", run, "--wait").code == 0, "this machine knows what it sent"
+    for file in (user.home / "data").glob("yurt.db*"):
+        file.unlink()
+    assert user.quick("import", "local").code == 0
+    for given, missing in (((), "TOKEN, KEY"), (("--secret", "TOKEN"), "KEY")):
+        refused = user.quick("retry", run, *given)
+        assert refused.code == 2 and f"name secrets of this machine: {missing}\n" in refused.err
+    again = user.quick("retry", run, "--secret", "TOKEN", "--secret", "KEY", "--json").json["data"][0]["run"]["id"]
+    assert user.quick("wait", again).code == 0 and "got ab" in user.quick("logs", again).out
+    assert user.quick("retry", again, "--wait").code == 0, "the retry was made here"
+
+
 def test_another_data_folder_on_this_machine(user: User) -> None:
     """Finished runs are imported. Unfinished runs of another yurt installation are skipped and keep running."""
     (user.home / "config").mkdir()

@@ -61,6 +61,9 @@ EXAMPLES = [
     default="same",
     help="Code of the retry: same as the old run (default), or now, a new snapshot of the project.",
 )
+@click.option(
+    "--secret", metavar="NAME", multiple=True, help="Send this secret of an imported run to its site again; repeatable."
+)
 @click.option("--yes", is_flag=True, help="With --failed and no RUN, do not ask for confirmation.")
 @click.option("--dry-run", is_flag=True, help="List the runs that would be retried, and submit nothing.")
 @click.option("--follow", "-f", is_flag=True, help="Follow the output until the runs have finished.")
@@ -83,7 +86,7 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
     now = app.current()
     _check(runs, failed, filters, options)
     changes = {key: options[key] for key in ("time", "mem", "venv", "conda", "container")}
-    anew = Anew(**changes, code_now=options["code"] == "now")
+    anew = Anew(**changes, code_now=options["code"] == "now", secrets=options["secret"])
     select: dict[str, Any] = {"failed": failed, "filters": filters, "context": now.context}
     if options["dry_run"] or not (runs or options["yes"]):
         with watching() as watch:

@@ -361,6 +361,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The project folder on the context."""
     store: str
     """The local git folder that contains the snapshot."""
+    imported: bool = False
+    """Whether it is from the records of a site, which may name any secret of this machine."""
     words: list[bytes]
     """The command."""
     variables: dict[str, bytes] = {}

@@ -192,7 +192,7 @@ class _Reader:
         if plan is not None:
             # Nor the recorded git folder: git runs commands that are configured in it.
             code, project = str(code_folder(run.project)), layout.project_of(folder)
-            plan = msgspec.structs.replace(plan, run=run, project_folder=project, store=code)
+            plan = msgspec.structs.replace(plan, run=run, project_folder=project, store=code, imported=True)
         if run.tasks:
             complete = plan is not None and len(plan.sets) == run.tasks
             return Found(run, Status(), plan) if complete else f"its {layout.PLAN} is incomplete"

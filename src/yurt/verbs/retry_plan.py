@@ -44,6 +44,8 @@ class Anew(msgspec.Struct, frozen=True):
     container: str | None = None
     code_now: bool = False
     """Whether to take a new snapshot of the project instead of the old code."""
+    secrets: tuple[str, ...] = ()
+    """The secrets that are sent again although a site's records name them."""
 
 
 UNCHANGED = Anew()
@@ -105,6 +107,7 @@ def plan(
     notes += time_limit.rounded(run.context_type, made.run.resources.minutes, anew.time)
     checks.check(context, made.run.resources, facts, label=run.project, watch=watch)
     if run.secrets:
+        _check_imported(old, anew)
         checks.check_secrets(run.secrets, {}, {})
     resources, avoided = bad_nodes.avoiding(store, context.name, made.run.resources, facts)
     created = time.time()
@@ -128,11 +131,15 @@ def plan(
 
         calls.hand_on(store, whole, tasks, run_id)
     if not anew.code_now or not run.code.tree:
-        return Planned(msgspec.structs.replace(made, run=fresh, store=str(code_folder(old.run.project))), notes)
+        return Planned(
+            msgspec.structs.replace(made, run=fresh, store=str(code_folder(old.run.project)), imported=False), notes
+        )
     project = _project_of(run)
     code, warnings = _code_now(project, context, watch)
     fresh = msgspec.structs.replace(fresh, code=code, source=shown(str(project.folder)))
-    return Planned(msgspec.structs.replace(made, run=fresh, store=str(project.code)), [*notes, *warnings])
+    return Planned(
+        msgspec.structs.replace(made, run=fresh, store=str(project.code), imported=False), [*notes, *warnings]
+    )
 
 
 def _settled(store: Store, run: Run, watch: Watch) -> Plan | None:
@@ -141,6 +148,18 @@ def _settled(store: Store, run: Run, watch: Watch) -> Plan | None:
     if draft := store.draft(whole):
         return settle.settle_later(draft, contexts.site(run.context), store, watch).plan
     return store.plan(whole)
+
+
+def _check_imported(old: Plan, anew: Anew) -> None:
+    """UserError if the secrets of an imported run are not all named: anyone who can write its records chose them."""
+    missing = [name for name in old.run.secrets if name not in anew.secrets] if old.imported else []
+    if missing:
+        raise UserError(
+            f"run {old.run.id} was imported, and its records on {old.run.context} name secrets of this machine: "
+            f"{', '.join(missing)}",
+            code="not-confirmed",
+            hint="to send them there, add " + " ".join(f"`--secret {name}`" for name in missing),
+        )
 
 
 def _project_of(run: Run) -> Project:
