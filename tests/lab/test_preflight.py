@@ -99,7 +99,7 @@ def test_addresses_in_use(machine: Machine) -> None:
 @pytest.mark.lab
 def test_too_little_disk(machine: Machine, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    small = f'mount -t tmpfs -o size=10m tmpfs {tmp_path}/data && exec "$@"'
+    small = f'mount -t tmpfs -o size=10m,mode=0700 tmpfs {tmp_path}/data && exec "$@"'
     code, stderr = machine.up(prefix=["unshare", "--mount", "sh", "-c", small, "sh"])
     assert code == 5 and "needs 600 MB of disk space" in stderr and "YURT_DATA_HOME" in stderr
 
