@@ -126,6 +126,12 @@ def test_the_git_folder_of_a_record_of_an_earlier_version_is_not_used(user: User
     assert gone.code == 0 and "is no longer on this machine" in gone.out
 
 
+def test_secrets_that_a_record_names_are_named() -> None:
+    (said,) = import_._about_secrets({"b": ["HF_TOKEN"], "a": ["AWS_SECRET_ACCESS_KEY", "HF_TOKEN"]}, "alpha")
+    assert "of a, b would send" in said and "to alpha" in said and "AWS_SECRET_ACCESS_KEY, HF_TOKEN" in said
+    assert import_._about_secrets({}, "alpha") == []
+
+
 @pytest.mark.parametrize(
     "status",
     [

@@ -6,7 +6,7 @@ Runs that are in the index already are neither changed nor removed. Nothing on t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 OTHERS = "it has not finished and belongs to a yurt installation with a different data folder"
 
+
+MOST = 5
+"""How many runs with secrets to name."""
 
 IMPOSSIBLE = (*MALFORMED, LookupError, ArithmeticError)
 """What parsers raise about records that no yurt has written."""
@@ -67,6 +70,7 @@ def import_(name: str, *, project: str = "", watch: Watch = unwatched) -> Result
     listed = _listed(files, context.name, base, project)
     unknown = [folder for folder in listed if store.get(folder.rpartition("/")[2]) is None]
     new: list[str] = []
+    secret: dict[str, list[str]] = {}
     unreadable: dict[str, str] = {}
     reader = _Reader(context)
     for batch in _gathered(files, unknown, context.name, watch):
@@ -78,8 +82,10 @@ def import_(name: str, *, project: str = "", watch: Watch = unwatched) -> Result
         unreadable |= {folder: why for folder, why in read.items() if isinstance(why, str)}
         found = [each for each in read.values() if isinstance(each, Found)]
         reader.contexts.update(each.run.context for each in found)
+        secret |= {each.run.id: each.run.secrets for each in found if each.run.secrets}
         new += store.add_found(found)
     warnings = [f"skipped {folder}: {why}" for folder, why in unreadable.items()]
+    warnings += _about_secrets({run: secret[run] for run in new if run in secret}, context.name)
     if new:
         warnings += refresh_contexts(store, sorted(reader.contexts), watch=watch, steps=STEPS).warnings
     done = Imported(context=context.name, new=new, known=len(listed) - len(unknown), unreadable=unreadable)
@@ -123,6 +129,15 @@ def _listed(files: Files, name: str, base: str, project: str) -> list[str]:
             hint=f"use {one_of(f'--project {label}' for label in sorted(labels)[:8])}" if labels else "",
         )
     return found
+
+
+def _about_secrets(secrets: Mapping[str, Sequence[str]], context: str) -> list[str]:
+    """Return a warning if imported runs name secrets: a record of a hostile site can name any."""
+    if not secrets:
+        return []
+    names = ", ".join(sorted({name for named in secrets.values() for name in named}))
+    runs = ", ".join(sorted(secrets)[:MOST]) + (" …" if len(secrets) > MOST else "")
+    return [f"`yurt retry` of {runs} would send these secrets of this machine to {context}, as recorded there: {names}"]
 
 
 def _gathered(files: Files, folders: Sequence[str], name: str, watch: Watch) -> Iterator[dict[str, Gathered | None]]:
