@@ -12,8 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from yurt.backends.shell import ownership
 from yurt.backends.slurm import check, options, queries, refusals, states
+from yurt.backends.slurm.backend import SlurmBackend
 from yurt.errors import RefusedError, UnreachableError
+from yurt.hosts.base import Answer
+from yurt.hosts.ssh import SshHost
 from yurt.model.facts import Account, Facts, NodeKind, Partition, Qos, Tier
 from yurt.model.run import Plan, Resources, RestartPolicy, Run, RunRef
 from yurt.model.state import Ending, Observation
@@ -565,3 +569,12 @@ def test_a_task_whose_launch_failed_is_reported() -> None:
     assert list(found) == ["s1nfj000-00005.1"]
     seen = found["s1nfj000-00005.1"]
     assert (seen.live, seen.job) == ("held", "7_1") and states.UNLAUNCHED in seen.native and seen.unlaunched
+
+
+def test_an_answer_about_another_run_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A site may answer anything to the cancellation of runs; yurt looks up what it asked for."""
+    said = Answer(0, b"1nfkaf7-c1w10 ended\n- ended\n1nfkaf7-c1w11 cancelled\n", b"")
+    monkeypatch.setattr(ownership, "run", lambda *_words, **_more: said)
+    backend = SlurmBackend(SshHost("alpha", "alice@login.invalid"), lambda: True)
+    asked = [RunRef("1nfkaf7-c1w10", "/scratch/yurt/projects/p-0000/runs/1nfkaf7-c1w10", 1.0)]
+    assert backend.cancel_runs(asked) == {"1nfkaf7-c1w10": "ended"}

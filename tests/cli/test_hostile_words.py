@@ -128,3 +128,7 @@ def test_a_plan(user: User) -> None:
     shown = _shown(user, *words)
     assert "--- job.sh" in shown and "owned" in shown and SAFE.fullmatch(shown) is not None, shown
     assert EVIL.partition("\r")[0] in user(*words).out
+
+
+def test_an_impossible_time_is_shown_as_unknown() -> None:
+    assert [render.moment(at) for at in (1e30, -1e30, float("nan"), None)] == ["?", "?", "?", ""]

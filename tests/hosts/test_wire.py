@@ -22,6 +22,14 @@ def test_output_is_found_in_any_noise(noise: bytes, answer: bytes, after: bytes,
     assert wire.unpack(parcel, output) == wire.Framed(answer, code)
 
 
+def test_an_impossible_exit_code_is_none() -> None:
+    parcel = wire.pack("true")
+    for code in (b"9" * 5000, b"-1", "²".encode()):
+        assert wire.unpack(parcel, parcel.begin + b"a" + parcel.end + code + b"\n") == wire.Framed(
+            b"a" + parcel.end + code + b"\n", None
+        )
+
+
 @given(answer=st.binary(), cut=st.integers(0, 60))
 def test_truncated_output_has_no_exit_code(answer: bytes, cut: int) -> None:
     parcel = wire.pack("true")

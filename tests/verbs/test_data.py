@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -439,3 +440,39 @@ def test_names_of_archives(here: User, tmp_path: Path) -> None:
     assert [each["name"] for each in found] == [".mine.yurt-pack", name]
     assert here.quick("data", "rm", "-y", f"data:{name}").code == 0
     assert [each.name for each in (tmp_path / "store").iterdir()] == [".mine.yurt-pack"]
+
+
+@pytest.mark.parametrize("way", ["rsync", "tar", "archive"])
+def test_no_git_into_a_repository(here: User, tmp_path: Path, way: str) -> None:
+    """git runs commands of the configuration that it finds, for example at the next `git status`."""
+    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+    mine = here.project / "mine"
+    subprocess.run(["git", "init", "-q", mine], check=True)
+    before = (mine / ".git" / "config").read_bytes()
+    evil = tmp_path / "store" / "evil"
+    for each in (evil / ".git", evil / "sub" / ".Git"):
+        each.mkdir(parents=True)
+        (each / "config").write_text("[core]\n\tfsmonitor = touch ran\n")
+    (evil / "data").write_text("1")
+    if way == "archive":
+        subprocess.run(["tar", "-cf", tmp_path / "store" / "evil.tar", "-C", evil, "."], check=True)
+    words = ("--unpack", "data:evil.tar") if way == "archive" else ("data:evil",)
+    for target in (mine / "new",) if way == "archive" else (mine, mine / "new"):
+        done = here("data", "get", *words, str(target), **path)
+        assert done.code == 0 and "the .git of the source was left out" in done.err, done
+        assert (target / "data").read_text() == "1" and not (target / "sub" / ".Git").exists()
+    assert (mine / ".git" / "config").read_bytes() == before and not (mine / "new" / ".git").exists()
+    if way == "rsync":
+        assert here("data", "get", "data:evil", str(tmp_path / "elsewhere")).code == 0
+        assert (tmp_path / "elsewhere" / ".git" / "config").exists()
+
+
+def test_an_archive_with_very_deep_folders(here: User, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "store" / "deep.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        for depth in range(1, 1200):
+            member = tarfile.TarInfo("d/" * depth)
+            member.type, member.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(member)
+    done = here.quick("data", "get", "--unpack", "data:deep.tar", "deep")
+    assert done.code == 5 and "nested too deeply" in done.err, done
+    assert not [each for each in here.project.iterdir() if "deep" in each.name]

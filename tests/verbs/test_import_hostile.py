@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.user import User
+from yurt.lifecycle.plan.provenance import Commit
 from yurt.model import layout
 from yurt.model.context import Context
 from yurt.model.files import Gathered
@@ -62,6 +63,8 @@ def read(run: Run, plan: Plan | None = None, status: bytes = b"") -> Found | str
         ({"name": "a\x1b[2J"}, "invalid name"),
         ({"code": Code(tree="--output=/tmp/x")}, "invalid snapshot"),
         ({"code": Code(tree="HEAD")}, "invalid snapshot"),
+        ({"created": 1e30}, "invalid time of creation"),
+        ({"created": -1e30}, "invalid time of creation"),
     ],
 )
 def test_a_record_names_no_other_folder_and_no_option(home: Path, change: dict[str, object], why: str) -> None:
@@ -70,8 +73,8 @@ def test_a_record_names_no_other_folder_and_no_option(home: Path, change: dict[s
     assert isinstance(read(WHOLE), Found)
 
 
-def test_a_record_names_no_git_folder(home: Path) -> None:
-    """git runs commands that are configured in a repository, such as one among fetched results."""
+def repository_that_runs(home: Path) -> tuple[Path, Path]:
+    """Return a repository whose configuration runs a command when an object is missing, and the file that it makes."""
     evil, ran = home / "results" / "evil", home / "ran"
     subprocess.run(["git", "init", "-q", "--bare", evil], check=True)
     for name, value in {
@@ -82,12 +85,34 @@ def test_a_record_names_no_git_folder(home: Path) -> None:
         "remote.origin.uploadpack": f"touch '{ran}'; false",
     }.items():
         subprocess.run(["git", "-C", evil, "config", name, value], check=True)
+    return evil, ran
+
+
+def test_a_record_names_no_git_folder(home: Path) -> None:
+    """git runs commands that are configured in a repository, such as one among fetched results."""
+    evil, ran = repository_that_runs(home)
     plan = Plan(run=WHOLE, project_folder="/x", store=str(evil), words=[b"true"])
     found = read(WHOLE, plan)
     assert isinstance(found, Found) and found.plan is not None
     assert found.plan.store == str(code_folder("p-0000")) == f"{home}/code/p-0000.git"
     assert not differ.is_here(Path(found.plan.store), TREE) and not ran.exists()
-    assert not differ.is_here(evil, TREE) and ran.exists(), "this git runs no such command, so the test shows nothing"
+    assert not differ.is_here(evil, TREE) and not ran.exists(), "nor in one that is named"
+    subprocess.run(["git", "-C", evil, "cat-file", "-e", TREE], check=False, stderr=subprocess.DEVNULL)
+    assert ran.exists(), "this git runs no such command, so the test shows nothing"
+
+
+def test_the_commit_of_fetched_results_runs_nothing(home: Path) -> None:
+    """`yurt run` in a folder of fetched results asks git for its commit."""
+    evil, ran = repository_that_runs(home)
+    (evil / "refs" / "heads" / "main").write_text(f"{TREE}\n")
+    (evil / "HEAD").write_text("ref: refs/heads/main\n")
+    subprocess.run(["git", "-C", evil, "config", "core.bare", "false"], check=True)
+    outputs = home / "outputs"
+    outputs.mkdir()
+    evil.rename(outputs / ".git")
+    assert Commit(outputs).answer() == ("", "", "") and not ran.exists()
+    subprocess.run(["git", "rev-parse", "HEAD", "HEAD:./"], cwd=outputs, check=False, capture_output=True)
+    assert ran.exists(), "this git runs no such command, so the test shows nothing"
 
 
 def test_the_git_folder_of_a_record_of_an_earlier_version_is_not_used(user: User) -> None:

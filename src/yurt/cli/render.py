@@ -300,7 +300,12 @@ def moment(at: float | None) -> str:
     """Return a timestamp in local time; empty for None."""
     import time
 
-    return "" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+    if at is None:
+        return ""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+    except (OverflowError, ValueError, OSError):  # a site can record any number
+        return "?"
 
 
 def with_reason(state: str, reason: str) -> str:

@@ -61,7 +61,7 @@ def get(host: Host, source: str, target: Path, manner: Manner, progress: Progres
     As for `put`: what was received is kept, and the next call continues.
     """
     end = "/" if source.endswith("/") else ""
-    if isinstance(host, SshHost) and not end and not rsync_process.refuses_other_files():
+    if isinstance(host, SshHost) and (not end or manner.no_git) and not rsync_process.refuses_other_files():
         raise Strange
     reach = [*rsync_shell.OPTIONS, rsync_shell.server(), f"host:{source}"]
     argv = [
@@ -75,6 +75,7 @@ def get(host: Host, source: str, target: Path, manner: Manner, progress: Progres
 def options(manner: Manner, modes: Sequence[str] = ("-rlpts", "--chmod=ug-s")) -> list[str]:
     """Return rsync and its options. By default, the target gets the modes of the source."""
     argv = ["rsync", *modes, f"--timeout={SILENCE}", f"--partial-dir={PARTIAL}", *TOTALS]
+    argv += ["--exclude=.[gG][iI][tT]"] * manner.no_git
     return argv + ["--checksum"] * manner.checksum + ["--delete"] * manner.delete + ["--dry-run"] * manner.dry
 
 

@@ -145,12 +145,13 @@ def _compare(
     matched: dict[str, int] = {}
     wanted, total = [], 0
     without, folders = frozenset(pick.without), frozenset(names)
+    no_git = pick.backup or pick.no_git
     for facts, name in zip(parts[::2], parts[1::2], strict=False):
         path = name.removeprefix("./")
         first, *_below = names_in_path = path.split("/")
         if (folders and first not in folders) or not {"", ".", ".."}.isdisjoint(names_in_path):
             raise not_requested(host.name, path)
-        kept_out = PARTIAL in names_in_path or (pick.backup and any(name.lower() == ".git" for name in names_in_path))
+        kept_out = PARTIAL in names_in_path or (no_git and any(name.lower() == ".git" for name in names_in_path))
         if not kept_out and chosen(path, pick, without):
             matched[first] = matched.get(first, 0) + 1
             if not _is_up_to_date(target / path, facts):

@@ -195,7 +195,7 @@ def unpack(parcel: Parcel, output: bytes) -> Framed | None:
     if not ended:
         return Framed(rest, None)
     code = trailer.split(b"\n", 1)[0].strip()
-    return Framed(answer, int(code)) if code.isdigit() else Framed(rest, None)
+    return Framed(answer, int(code)) if code.isdigit() and len(code) <= 3 else Framed(rest, None)
 
 
 def was_kept(parcel: Parcel, output: bytes) -> bool:

@@ -14,6 +14,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     """Whether to delete files in a target folder that the source does not have."""
     dry: bool = False
     """Whether to find out only what would be copied and deleted."""
+    no_git: bool = False
+    """Whether to leave out each .git."""
 
 
 class Moved(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +31,8 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     """Number of files deleted at the target."""
     skipped: list[str] = []
     """Special files, such as sockets, which are not copied."""
+    no_git: bool = False
+    """Whether the source is a git repository whose .git was left out."""
     vanished: bool = False
     """Whether files disappeared or changed during the transfer."""
     way: str = "rsync"

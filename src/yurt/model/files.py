@@ -199,10 +199,13 @@ class Pick(msgspec.Struct, frozen=True):
     """Whether the target has files of the user: one that is replaced is kept as NAME~, and no .git is written, because
     git runs commands that it finds there."""
 
+    no_git: bool = False
+    """Whether to write no .git, also without `backup`."""
+
     @property
     def selects(self) -> bool:
         """Whether not all files in the folder are wanted."""
-        return bool(self.only or self.without or self.backup)
+        return bool(self.only or self.without or self.backup or self.no_git)
 
 
 class Pull(msgspec.Struct, frozen=True):

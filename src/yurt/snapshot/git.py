@@ -34,15 +34,15 @@ class Running:
     ) -> None:
         self._what, self._folder = arguments[0], folder
         place = [f"--git-dir={own}", f"--work-tree={folder}"] if own is not None else []
-        environment = _environment() if index is None else _environment() | {"GIT_INDEX_FILE": str(index)}
+        inherited = environment() if index is None else environment() | {"GIT_INDEX_FILE": str(index)}
         if also is not None:
             quoted = str(also / "objects").replace("\\", "\\\\").replace('"', '\\"')
-            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = f'"{quoted}"'
+            inherited["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = f'"{quoted}"'
         try:
             self._process = subprocess.Popen(
                 ["git", *QUIET, *place, *arguments],
                 cwd=folder,
-                env=environment,
+                env=inherited,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -125,7 +125,12 @@ def _ignore_pipe(folder: Path) -> Path | None:
     return None
 
 
-def _environment() -> dict[str, str]:
-    """Return the environment without GIT_ variables, with optional locks disabled."""
+def environment() -> dict[str, str]:
+    """Return the environment without GIT_ variables, with optional locks disabled.
+
+    Git contacts no other repository: one whose configuration names a promisor would make it run a program of that
+    configuration when an object is missing. Git before 2.44 does not know GIT_NO_LAZY_FETCH.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return kept | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    alone = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+    return kept | alone | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}

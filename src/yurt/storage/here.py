@@ -43,6 +43,12 @@ def check_delete(target: Path) -> None:
             )
 
 
+def in_repository(target: Path) -> bool:
+    """Whether a path is in a git repository, or is one; not if it is a .git, which somebody has named then."""
+    whole = target.resolve()
+    return ".git" not in whole.parts and any(os.path.lexists(each / ".git") for each in (whole, *whole.parents))
+
+
 def reset_modes(folder: Path) -> None:
     """Give a new folder and its content the modes that the user's umask gives to new files. Programs stay executable.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from functools import partial
@@ -114,22 +113,49 @@ def ending(name: str) -> str:
 
 
 def get(source: Spot, target: Path, progress: Progress) -> Moved:
-    """Download an archive and extract it into a new folder, which appears when it is complete."""
+    """Download an archive and extract it into a new folder, which appears when it is complete.
+
+    In a git repository of this machine, it extracts no .git, because git runs commands that it finds there.
+    """
     words = COMPRESSED[ending(source.path.rpartition("/")[2])]
     if os.path.lexists(target) and not (target.is_dir() and not any(target.iterdir())):
         raise RefusedError(f"'{target}' exists already", code="cannot-write", hint="name another folder, or remove it")
     transfer.make(target.parent)
     aside = target.parent / f".{target.name}.yurt-unpack"
-    shutil.rmtree(aside, ignore_errors=True)
+    _remove(aside)
     transfer.make(aside)
     try:
         size = _extract(source, aside, words, progress)
+        no_git = here.in_repository(target) and _drop_git(aside)
         here.reset_modes(aside)
         files = sum(len(names) for _folder, _folders, names in os.walk(aside))
         os.replace(aside, target)
+    except RecursionError:
+        raise RefusedError(
+            f"the folders in '{source}' are nested too deeply", code="cannot-write", hint="extract it on the site"
+        ) from None
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    return Moved(files=files, size=size, way="archive")
+        _remove(aside)
+    return Moved(files=files, size=size, way="archive", no_git=no_git)
+
+
+def _drop_git(folder: Path) -> bool:
+    """Remove each .git below a folder; return whether there was one."""
+    found = [
+        Path(place, name)
+        for place, folders, files in os.walk(folder)
+        for name in (*folders, *files)
+        if name.lower() == ".git"
+    ]
+    for each in found:
+        _remove(each)
+    return bool(found)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or folder, if it is there. Python's own function fails for folders that are nested too deeply."""
+    if os.path.lexists(path):
+        subprocess.run(["rm", "-rf", "--", path.absolute()], stderr=subprocess.DEVNULL, check=False)
 
 
 def _extract(source: Spot, folder: Path, words: Sequence[str], progress: Progress) -> int:

@@ -7,6 +7,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.hosts import protected, rsync_copy, rsync_process
 from yurt.hosts.base import refusal
@@ -20,6 +22,7 @@ from yurt.storage.spots import Spot
 LOOK = """\
 if [ -d "$1" ]; then echo folder; elif [ -f "$1" ]; then echo file; else echo missing; fi
 if command -v rsync > /dev/null 2>&1; then echo rsync; fi
+if [ -e "$1/.git" ]; then echo git; fi
 """
 
 
@@ -67,9 +70,14 @@ def has_folder(side: Side) -> bool:
 
 
 def get(source: Spot, target: Path, manner: Manner, progress: Progress) -> Moved:
-    """Copy a file or folder of a context to this path. UnreachableError: a retry continues."""
-    found, has_rsync = look(source)
+    """Copy a file or folder of a context to this path. UnreachableError: a retry continues.
+
+    Into a git repository of this machine, it copies no .git, because git runs commands that it finds there.
+    """
+    found, tools = look(source)
     folder = found == "folder"
+    if folder and here.in_repository(target):
+        manner = msgspec.structs.replace(manner, no_git=True)
     if manner.delete and folder:
         here.check_delete(target)
     if source.here:
@@ -83,29 +91,37 @@ def get(source: Spot, target: Path, manner: Manner, progress: Progress) -> Moved
             code="cannot-write",
             hint=f"add a slash to copy into it: `{target.name}/`",
         )
+    moved = _get(source, target, manner, progress, folder=folder, has_rsync="rsync" in tools)
+    return msgspec.structs.replace(moved, no_git=manner.no_git and "git" in tools)
+
+
+def _get(source: Spot, target: Path, manner: Manner, progress: Progress, *, folder: bool, has_rsync: bool) -> Moved:
     if has_rsync and rsync_process.usable():
         with contextlib.suppress(rsync_process.Strange):
             return rsync_copy.get(source.host, source.path + "/" * folder, target, manner, progress)
     from yurt.hosts import tar_copy
 
     tar_copy.without_delete(manner.delete)
-    return _get_by_tar(source, target, progress, folder=folder)
+    return _get_by_tar(source, target, manner, progress, folder=folder)
 
 
-def look(place: Spot) -> tuple[str, bool]:
-    """Return whether a place is a `folder` or a `file`, and whether its host has rsync. NotFoundError: neither."""
+def look(place: Spot) -> tuple[str, list[str]]:
+    """Return whether a place is a `folder` or a `file`; and `rsync`, if its host has it, and `git`, if it has a .git.
+
+    NotFoundError: it is neither.
+    """
     answer = place.host.run(LOOK, place.path)
-    found, *rsync = answer.text.split() or [""]
+    found, *tools = answer.text.split() or [""]
     if found not in ("file", "folder"):
         raise missing(place)
-    return found, bool(rsync)
+    return found, tools
 
 
-def _get_by_tar(source: Spot, target: Path, progress: Progress, *, folder: bool) -> Moved:
+def _get_by_tar(source: Spot, target: Path, manner: Manner, progress: Progress, *, folder: bool) -> Moved:
     from yurt.hosts import tar
 
     if folder:
-        brought = tar.bring(source.host, source.path, target, Pick(), progress)
+        brought = tar.bring(source.host, source.path, target, Pick(no_git=manner.no_git), progress)
         return Moved(
             files=brought.files,
             size=brought.size,

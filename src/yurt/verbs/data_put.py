@@ -106,6 +106,11 @@ def copied(sources: Sequence[str], target: str, moved: Moved) -> Result[DataCopi
     if moved.skipped:
         names = ", ".join(moved.skipped[:MOST]) + (" …" if len(moved.skipped) > MOST else "")
         warnings.append(f"special files were not copied: {names}")
+    if moved.no_git:
+        warnings.append(
+            "the .git of the source was left out, because the target is in a git repository, and git runs commands "
+            "that it finds there; to copy it, name it: PLACE/.git TARGET/.git"
+        )
     if moved.vanished:
         warnings.append("some files changed or vanished during the transfer; run the command again to copy them")
     data = DataCopied(sources=list(sources), target=target, done=moved)

@@ -41,6 +41,10 @@ IMPOSSIBLE = (*MALFORMED, LookupError, ArithmeticError)
 """What parsers raise about records that no yurt has written."""
 
 
+LAST_MOMENT = 250_000_000_000.0
+"""In the year 9892: functions of time fail from the year 10000 on."""
+
+
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """The result of an import."""
 
@@ -143,6 +147,7 @@ def _wrong(run: Run, folder: str, kind: str) -> str:
         "project": FileName.fits(run.project),
         "name": not run.name or FileName.fits(run.name.replace("/", "_")),
         "snapshot": not run.code.tree or TreeId.fits(run.code.tree),
+        "time of creation": 0 <= run.created < LAST_MOMENT,
     }
     wrong = next((word for word, fits in words.items() if not fits), "")
     return f"has an invalid {wrong}" if wrong else ""

@@ -148,7 +148,8 @@ class SlurmBackend(ShellBackend):
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot cancel the runs", answer.errors)
         words = (line.partition(" ") for line in answer.text.splitlines())
-        return {run: winner.strip() for run, _, winner in words if winner.strip()}
+        asked = {run.id for run in runs}
+        return {run: winner.strip() for run, _, winner in words if run in asked and winner.strip()}
 
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         lines = "".join(f"{number}\n" for number in tasks.numbers(sweep.open)).encode()
