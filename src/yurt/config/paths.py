@@ -82,7 +82,7 @@ def check_owner(file: str | Path, about: os.stat_result, opened: int | None = No
         raise UserError(
             f"cannot use {file}: it belongs to another user (uid {about.st_uid}), who could run programs as you",
             code="config-unsafe",
-            hint=(theirs and _own_place(str(file), user))
+            hint=(theirs and own_place(str(file)))
             or f"check its content, then make it yours: `sudo chown {each}{user} {typed}`",
         )
     if others_write(str(file) if opened is None else opened, about, user):
@@ -90,7 +90,7 @@ def check_owner(file: str | Path, about: os.stat_result, opened: int | None = No
         raise UserError(
             f"cannot use {file}: other users can write to it, and could run programs as you",
             code="config-unsafe",
-            hint=(shared and _own_place(str(file), user)) or f"check its content, then run `chmod {each}go-w {typed}`",
+            hint=(shared and own_place(str(file))) or f"check its content, then run `chmod {each}go-w {typed}`",
         )
 
 
@@ -102,7 +102,7 @@ def _owner_above(file: str) -> int:
         return -1
 
 
-def _own_place(file: str, user: int) -> str:
+def own_place(file: str) -> str:
     """Return how to leave a folder that is not meant to be the user's; empty if no variable has chosen it."""
     for variable in ("YURT_CONFIG_HOME", "YURT_DATA_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         named = os.environ.get(variable)
@@ -111,7 +111,7 @@ def _own_place(file: str, user: int) -> str:
     import pwd
 
     try:
-        home = pwd.getpwuid(user).pw_dir
+        home = pwd.getpwuid((invoking_user() or (os.geteuid(), 0))[0]).pw_dir
     except KeyError:  # a container without this user
         return ""
     named = os.environ.get("HOME", "").rstrip("/")
