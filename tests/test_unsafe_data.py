@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +14,8 @@ import pytest
 
 from tests.calls import YURT
 from yurt import queue_prefetch, session_ahead
-from yurt.config import parse_cache, paths
+from yurt.config import parse_cache, paths, trust
+from yurt.envs import inert_python
 from yurt.errors import UserError
 from yurt.sites.project import code_folder
 from yurt.testing.waiting import eventually
@@ -138,16 +140,27 @@ def test_an_unsafe_index_is_refused(data: Path) -> None:
 
 
 @as_root
-@pytest.mark.parametrize("name", ["yurt.db-wal", "yurt.db-shm", "code", "outbox", "code/p-1.git"])
+@pytest.mark.parametrize("name", ["yurt.db-wal", "code", "outbox", "uv", "code/p-1.git", "trusted/1.json"])
 def test_what_others_left_in_the_folder_is_refused(name: str, data: Path) -> None:
     """The folder was open to others once, and `chmod -R` has changed what is the user's."""
     left = data / name
     left.mkdir(parents=True)
     give_away(left)
     with pytest.raises(UserError) as refused:
-        code_folder("p-1")
+        trust.of(code_folder("p-1").stem)
     assert f"cannot use {left}: it belongs to another user" in refused.value.message
     assert f"chown -R {os.geteuid()} {left}" in refused.value.hint
+
+
+@as_root
+def test_a_python_that_others_left_is_not_started(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """uv starts it on this machine, and its name can be guessed."""
+    monkeypatch.setattr(inert_python, "_make", lambda *given: given[1].mkdir())
+    made = Path(inert_python.path(sys.executable, {})).parent
+    give_away(made)
+    paths._checked.discard(str(made))
+    with pytest.raises(UserError, match=re.escape(f"cannot use {made}: it belongs to another user")):
+        inert_python.path(sys.executable, {})
 
 
 @as_root
