@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pwd
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,8 +14,10 @@ import pytest
 
 from tests.calls import YURT
 from yurt import queue_prefetch, session_ahead
-from yurt.config import parse_cache, paths
+from yurt.config import parse_cache, paths, trust
+from yurt.envs import inert_python
 from yurt.errors import UserError
+from yurt.sites.project import code_folder
 from yurt.testing.waiting import eventually
 
 OTHER = os.geteuid() + 4711
@@ -133,6 +137,70 @@ def test_an_unsafe_index_is_refused(data: Path) -> None:
     with pytest.raises(UserError) as refused:
         paths.data_folder()
     assert f"chmod go-w {index}" in refused.value.hint
+
+
+@as_root
+@pytest.mark.parametrize("name", ["yurt.db-wal", "code", "outbox", "uv", "code/p-1.git", "trusted/1.json"])
+def test_what_others_left_in_the_folder_is_refused(name: str, data: Path) -> None:
+    """The folder was open to others once, and `chmod -R` has changed what is the user's."""
+    left = data / name
+    left.mkdir(parents=True)
+    give_away(left)
+    with pytest.raises(UserError) as refused:
+        trust.of(code_folder("p-1").stem)
+    assert f"cannot use {left}: it belongs to another user" in refused.value.message
+    assert f"chown -R {os.geteuid()} {left}" in refused.value.hint
+
+
+@as_root
+def test_a_python_that_others_left_is_not_started(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """uv starts it on this machine, and its name can be guessed."""
+    monkeypatch.setattr(inert_python, "_make", lambda *given: given[1].mkdir())
+    made = Path(inert_python.path(sys.executable, {})).parent
+    give_away(made)
+    paths._checked.discard(str(made))
+    with pytest.raises(UserError, match=re.escape(f"cannot use {made}: it belongs to another user")):
+        inert_python.path(sys.executable, {})
+
+
+@as_root
+def test_the_folder_of_another_user_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`chown` or `chmod` would take their home, or /tmp, from others."""
+    theirs = tmp_path / "theirs"
+    (theirs / ".config" / "yurt").mkdir(parents=True)
+    for each in (theirs, theirs / ".config", theirs / ".config" / "yurt"):
+        give_away(each)
+    for variable in ("YURT_CONFIG_HOME", "YURT_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(theirs))
+    with pytest.raises(UserError) as refused:
+        paths.config_home()
+    assert refused.value.hint == f"use your own home: `export HOME={pwd.getpwuid(os.geteuid()).pw_dir}`"
+    monkeypatch.setenv("YURT_CONFIG_HOME", str(theirs / ".config" / "yurt"))
+    with pytest.raises(UserError) as refused:
+        paths.config_home()
+    assert refused.value.hint == "use a folder of your own: `unset YURT_CONFIG_HOME`"
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o1777)
+    monkeypatch.setenv("YURT_DATA_HOME", str(tmp_path / "shared"))
+    with pytest.raises(UserError) as refused:
+        paths.data_home()
+    assert refused.value.hint == "use a folder of your own: `unset YURT_DATA_HOME`"
+
+
+@pytest.mark.parametrize("verb", [["run", "true"], ["ps"]])
+def test_a_folder_that_cannot_be_made_is_named(
+    verb: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was an internal error."""
+    (tmp_path / "file").touch()
+    (tmp_path / "project").mkdir()
+    monkeypatch.setenv("YURT_DATA_HOME", str(tmp_path / "file" / "data"))
+    monkeypatch.setenv("YURT_CONFIG_HOME", str(tmp_path / "config"))
+    yurt = [sys.executable, YURT, *verb]
+    done = subprocess.run(yurt, cwd=tmp_path / "project", capture_output=True, text=True, check=False)
+    assert "internal error" not in done.stderr and done.stderr.count("\n") == 2
+    assert f"{tmp_path}/file" in done.stderr and "`export YURT_DATA_HOME=FOLDER`" in done.stderr
 
 
 def test_ps_executes_nothing_of_others(data: Path, tmp_path: Path) -> None:

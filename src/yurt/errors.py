@@ -22,7 +22,7 @@ CODES: dict[str, str] = {
     "config-invalid": "A configuration file is invalid.",
     "spec-failed": "A spec file raised an error or defined no experiments.",
     "config-unsafe": "Another user can change a configuration file, or yurt's own folder.",
-    "config-unwritable": "A configuration file cannot be written.",
+    "config-unwritable": "A configuration file, or yurt's own folder, cannot be written.",
     "context-exists": "A context with this name already exists; yurt did not change it.",
     "context-changed": "Another process changed the context during the edit.",
     "context-unsupported": "yurt does not support the type of the context yet.",
@@ -224,6 +224,11 @@ def here_is_full(target: object, reason: str = "", *, hint: str = ELSEWHERE) -> 
         reason = "your disk quota on this machine is exceeded"
         return HereIsFullError(f"cannot write {target}: {reason}", code="quota-full", hint=hint)
     return HereIsFullError(f"cannot write {target}: the disk of this machine is full", code="disk-full", hint=hint)
+
+
+def use_another(variable: str) -> str:
+    """Return the hint for a folder of yurt on this machine that cannot be written: a variable names another one."""
+    return f"use a folder that you can write to: `export {variable}=FOLDER`"
 
 
 def one_of(names: Iterable[str]) -> str:

@@ -26,7 +26,7 @@ def user(tmp_path: Path) -> Iterator[User]:
         (config / "contexts.yaml").write_text(
             f"contexts:\n  here:\n    type: local\n    storage_dir: {tmp_path / 'runs'}\n"
         )
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "none", str(data)], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=700", "none", str(data)], check=True)
         try:
             yield made
         finally:

@@ -172,6 +172,24 @@ def test_a_confirmed_job_is_not_submitted_again() -> None:
     assert (status.state, status.reason) == ("lost", "the site lost its job before it started")
 
 
+@pytest.mark.parametrize("record", [None, "cancelled"])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_cancelled_run_whose_end_is_not_recorded(record: State | None, known: bool) -> None:
+    """Until its end had settled, it was "cancelled outside yurt", or not listed by its site."""
+    seen = Observation(
+        winner=WON,
+        generation=1,
+        stopped="cancelled",
+        record=record,
+        records_known=known,
+        reason="cancelled outside yurt",
+    )
+    status = after(0, seen)
+    assert (status.state, status.reason) == ("unknown", "cancelled; its site has not recorded the end yet")
+    status = after(CLOCKS.settling, seen, seen)
+    assert (status.state, status.reason) == ("cancelled", "cancelled")
+
+
 @pytest.mark.parametrize(
     ("uptime", "listed", "array", "state"),
     [

@@ -127,6 +127,10 @@ def _fail(error: Exception, arguments: list[str]) -> int:
         error = RefusedError(f"cannot write the output: {error.strerror}", code="output-failed")
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename:
         error = here_is_full(error.filename, error.strerror or "", hint="free some space, then run the command again")
+    if isinstance(error, OSError):
+        from yurt.config import paths
+
+        error = paths.unwritable(error) or error
     if not isinstance(error, YurtError):
         error = render.as_bug(error, arguments)
     with contextlib.suppress(OSError):  # the error cannot be printed either

@@ -6,6 +6,7 @@ Under sudo the files belong to the invoking user, not to root.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -15,9 +16,17 @@ from yurt import private
 if TYPE_CHECKING:
     from pathlib import Path  # `yurt ps` does without
 
+    from yurt.errors import YurtError
+
 
 _checked: set[str] = set()
 """The folders that were found to be safe."""
+
+_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
+
+_INDEX = ("yurt.db", "yurt.db-wal", "yurt.db-shm")
+_DECIDING = (*_INDEX, "agent", "code", "envs", "homes.json", "outbox", "trusted", "uv", "wheels")
+"""What in the data folder decides which code runs. It may be from a time when others could write to the folder."""
 
 
 def config_home() -> Path:
@@ -36,16 +45,16 @@ def data_home() -> Path:
 
 def config_folder() -> str:
     """Return `config_home` as text."""
-    return _safe(_home("YURT_CONFIG_HOME", "config"))
+    return safe(_home("YURT_CONFIG_HOME", "config"))
 
 
 def data_folder() -> str:
     """Return `data_home` as text."""
     folder = _home("YURT_DATA_HOME", "data")
-    return folder if folder in _checked else _safe(folder, f"{folder}/yurt.db")
+    return folder if folder in _checked else safe(folder, *(f"{folder}/{name}" for name in _DECIDING))
 
 
-def _safe(folder: str, *files: str) -> str:
+def safe(folder: str, *files: str) -> str:
     """Return a folder; UserError if another user can change it, or these files in it."""
     if folder not in _checked:
         for each in (folder, *files):
@@ -70,17 +79,64 @@ def check_owner(file: str | Path, about: os.stat_result, opened: int | None = No
     user = person[0] if person is not None else os.geteuid()
     typed, each = as_typed(file), "-R " if stat.S_ISDIR(about.st_mode) else ""
     if about.st_uid not in (0, user, os.geteuid()):
+        theirs = _owner_above(str(file)) != user
         raise UserError(
             f"cannot use {file}: it belongs to another user (uid {about.st_uid}), who could run programs as you",
             code="config-unsafe",
-            hint=f"check its content, then make it yours: `sudo chown {each}{user} {typed}`",
+            hint=(theirs and own_place(str(file)))
+            or f"check its content, then make it yours: `sudo chown {each}{user} {typed}`",
         )
     if others_write(str(file) if opened is None else opened, about, user):
+        shared = about.st_uid != user or about.st_mode & stat.S_ISVTX or not (each or stat.S_ISREG(about.st_mode))
         raise UserError(
             f"cannot use {file}: other users can write to it, and could run programs as you",
             code="config-unsafe",
-            hint=f"check its content, then run `chmod {each}go-w {typed}`",
+            hint=(shared and own_place(str(file))) or f"check its content, then run `chmod {each}go-w {typed}`",
         )
+
+
+def _owner_above(file: str) -> int:
+    """Return the user who owns the folder of a file or folder; -1 if it cannot be read."""
+    try:
+        return os.stat(file.rpartition("/")[0] or "/").st_uid
+    except OSError:
+        return -1
+
+
+def own_place(file: str) -> str:
+    """Return how to leave a folder that is not meant to be the user's; empty if no variable has chosen it."""
+    for variable in ("YURT_CONFIG_HOME", "YURT_DATA_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        named = os.environ.get(variable)
+        if named and f"{file}/".startswith(f"{named.rstrip('/')}/"):
+            return f"use a folder of your own: `unset {variable}`"
+    import pwd
+
+    try:
+        home = pwd.getpwuid((invoking_user() or (os.geteuid(), 0))[0]).pw_dir
+    except KeyError:  # a container without this user
+        return ""
+    named = os.environ.get("HOME", "").rstrip("/")
+    if named and named != home.rstrip("/") and file.startswith(f"{named}/"):
+        return f"use your own home: `export HOME={as_typed(home)}`"
+    return ""
+
+
+def unwritable(error: OSError) -> YurtError | None:
+    """Return the error for the user if yurt cannot use its own folders; None if the error is about something else."""
+    from yurt.errors import UserError, YurtError, use_another
+
+    if not isinstance(error.filename, str) or error.errno not in _UNWRITABLE:
+        return None
+    try:
+        homes = {"YURT_DATA_HOME": data_folder(), "YURT_CONFIG_HOME": config_folder()}
+    except YurtError as unsafe:
+        return unsafe
+    path = os.path.normpath(error.filename)
+    for variable, folder in homes.items():
+        if f"{path}/".startswith(f"{folder}/") or f"{folder}/".startswith(f"{path.rstrip('/')}/"):
+            message = f"cannot use {path}: {error.strerror}"
+            return UserError(message, code="config-unwritable", hint=use_another(variable))
+    return None
 
 
 def _home(variable: str, kind: str) -> str:

@@ -40,7 +40,8 @@ def text_of(file: Path, *, trusted: bool = False) -> str:
             hint="save the file as UTF-8 in your editor",
         ) from None
     except OSError as error:
-        raise UserError(f"cannot read {file}: {error.strerror}", code="config-invalid") from None
+        hint = paths.own_place(str(file))
+        raise UserError(f"cannot read {file}: {error.strerror}", code="config-invalid", hint=hint) from None
 
 
 def check_size(file: Path, about: os.stat_result) -> None:

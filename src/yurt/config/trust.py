@@ -59,4 +59,6 @@ def forget(label: str) -> None:
 
 def _file(label: str) -> Path:
     """Return the file of a project, whatever its name is: the project itself can change that."""
-    return paths.data_home() / "trusted" / f"{label.rpartition('-')[2]}.json"
+    file = paths.data_home() / "trusted" / f"{label.rpartition('-')[2]}.json"
+    paths.safe(str(file))
+    return file

@@ -43,6 +43,7 @@ def path(uv: str, environment: dict[str, str]) -> str:
     about = [(each, os.stat(each).st_mtime_ns) for each in (uv, sys.executable)]
     key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
     folder = paths.data_home() / "uv" / f"inert-{key}"
+    paths.safe(str(folder), f"{folder}/python")
     if not (folder / "python").exists():
         paths.make_private(folder.parent)
         with tempfile.TemporaryDirectory(prefix="inert-", dir=folder.parent) as name:

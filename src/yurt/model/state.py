@@ -283,7 +283,7 @@ def _absent(before: Status, after: Status, seen: Observation, now: float, gone: 
     # An empty gate proves that the user's code never started; a missing run folder proves nothing.
     ran = bool(seen.generation) or bool(seen.winner)
     never = not ran and not seen.gone
-    by_user = seen.stopped == CANCELLED and bool(seen.generation)
+    by_user = _by_user(seen)
     record: State | None = "cancelled" if by_user else seen.record
     if seen.gone and record is None and seen.records_known and _never_arrived(before, now):
         return _not_submitted(after, now)
@@ -341,7 +341,13 @@ def _not_submitted(after: Status, now: float) -> Status:
 
 
 def _missing(after: Status, seen: Observation) -> Status:
-    return msgspec.structs.replace(after, state="unknown", reason=seen.reason or "the site does not list its job")
+    reason = ENDING if _by_user(seen) else seen.reason or "the site does not list its job"
+    return msgspec.structs.replace(after, state="unknown", reason=reason)
+
+
+def _by_user(seen: Observation) -> bool:
+    """Whether yurt cancelled a run that had started; its site says the same of a job that was cancelled otherwise."""
+    return seen.stopped == CANCELLED and bool(seen.generation)
 
 
 def _cancelled_by_hand(before: Status, seen: Observation, now: float) -> bool:
@@ -359,6 +365,9 @@ def _cancelled_by_hand(before: Status, seen: Observation, now: float) -> bool:
 
 NEVER_SATISFIED = "a run that it depends on did not complete"
 """The reason of a run that was cancelled because of its dependency."""
+
+ENDING = "cancelled; its site has not recorded the end yet"
+"""The reason of a cancelled run that the queue no longer lists."""
 
 _STOPPED = {
     "timeout": "it reached its time limit",

@@ -27,7 +27,9 @@ class Project:
 
 def code_folder(label: str) -> Path:
     """Return the local git folder for the code of a project. RefusedError if a site has given it an invalid label."""
-    return paths.data_home() / "code" / f"{FileName(label)}.git"
+    folder = paths.data_home() / "code" / f"{FileName(label)}.git"
+    paths.safe(str(folder))
+    return folder
 
 
 def _top(here: Path) -> Path:

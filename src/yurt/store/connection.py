@@ -7,7 +7,7 @@ import os
 import sqlite3
 from typing import Any
 
-from yurt.errors import RefusedError, YurtError, here_is_full
+from yurt.errors import RefusedError, YurtError, here_is_full, use_another
 
 INDEX_CODES = ("disk-full", "quota-full", "index-unavailable")
 """Codes of the errors that the index raises."""
@@ -85,7 +85,7 @@ def explained(error: sqlite3.Error, file: str) -> YurtError | sqlite3.Error:
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return damaged(file, str(error))
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-        return unusable(file, str(error))
+        return unusable(file, str(error), hint=use_another("YURT_DATA_HOME"))
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return unusable(file, "another yurt process has locked it for too long", hint="run the command again")
     return error

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from yurt.errors import here_is_full
+from yurt.errors import here_is_full, use_another
 from yurt.model import ids, layout
 from yurt.model.poll import valid_mark
 from yurt.model.run import FINAL, Plan, Run, RunRef, Status
@@ -104,7 +104,8 @@ class Store(
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise here_is_full(f"the run index {file}", error.strerror or "", hint=FREE) from None
-            raise unusable(file, error.strerror or str(error)) from None
+            hint = use_another("YURT_DATA_HOME")
+            raise unusable(file, error.strerror or str(error), hint=hint) from None
 
     def earlier_usages(self, project: str, context: str, since: float, limit: int) -> list[UsedRow]:
         """Return what earlier runs used: see `yurt.store.usages`."""
