@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.snapshot.conftest import AWKWARD, write_awkward
 from yurt.errors import NotFoundError, UserError
-from yurt.snapshot import Snapshot, git, record, secrets, take
+from yurt.snapshot import Snapshot, collect, git, record, secrets, take
 
 
 @pytest.fixture
@@ -196,6 +196,20 @@ def test_a_submodule_that_was_not_fetched(project: Path, store: Path) -> None:
     sh(project, "git init -q; echo a > a; git add a; git commit -qm one; mkdir sub")
     sh(project, "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub; echo s > sub/s")
     assert set(content(take(project, store))) == {b"a", b"sub/s"}
+
+
+def test_an_index_that_names_files_outside_the_project(project: Path, store: Path, tmp_path: Path) -> None:
+    """Git checks the names when it writes an index, not when it lists one that came with an archive."""
+    outside = tmp_path / "outside"
+    inside = project / str(outside)[1:]
+    for folder in (outside, inside):
+        folder.mkdir(parents=True)
+        (folder / "key").write_text(folder.name)
+    upwards = os.path.relpath(outside, project)
+    sh(project, "git init -q; mkdir sub; echo a > a; echo b > sub/b")
+    names = ["..", "a", "sub/b", upwards, f"{upwards}/key", f"sub/../{upwards}/key", f"{outside}/key", "//key"]
+    (project / ".git" / "index").write_bytes(collect._index(sorted(map(os.fsencode, names))))
+    assert set(content(take(project, store))) == {b"a", b"sub/b", os.fsencode(inside.relative_to(project)) + b"/key"}
 
 
 def test_yurtignore_include_and_exclude(project: Path, store: Path) -> None:
