@@ -34,15 +34,15 @@ class Running:
     ) -> None:
         self._what, self._folder = arguments[0], folder
         place = [f"--git-dir={own}", f"--work-tree={folder}"] if own is not None else []
-        environment = _environment() if index is None else _environment() | {"GIT_INDEX_FILE": str(index)}
+        variables = environment() if index is None else environment() | {"GIT_INDEX_FILE": str(index)}
         if also is not None:
             quoted = str(also / "objects").replace("\\", "\\\\").replace('"', '\\"')
-            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = f'"{quoted}"'
+            variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = f'"{quoted}"'
         try:
             self._process = subprocess.Popen(
                 ["git", *QUIET, *place, *arguments],
                 cwd=folder,
-                env=environment,
+                env=variables,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -125,7 +125,12 @@ def _ignore_pipe(folder: Path) -> Path | None:
     return None
 
 
-def _environment() -> dict[str, str]:
-    """Return the environment without GIT_ variables, with optional locks disabled."""
+def environment() -> dict[str, str]:
+    """Return the environment without GIT_ variables, with optional locks disabled.
+
+    Git fetches no objects that a partial clone lacks: the configuration of a repository decides which program it would
+    start for that. Older versions know only the list of protocols.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return kept | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    no_fetch = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+    return kept | no_fetch | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}

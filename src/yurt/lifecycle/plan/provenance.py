@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -11,11 +10,12 @@ class Commit:
     """The commit of a folder. Git starts immediately and runs in the background until `answer` is called."""
 
     def __init__(self, folder: Path) -> None:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        from yurt.snapshot.git import environment
+
         command = ["git", "rev-parse", "HEAD", "HEAD:./", "--abbrev-ref", "HEAD"]
         try:
             self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
-                command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
         except OSError:
             self._process = None
