@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.envs.conftest import make_sdist, make_wheel, write
 from tests.envs.package_index import PASSWORD, USER, serving
-from yurt.envs import indexes, uv_config
+from yurt.envs import indexes, repository, uv_config
 from yurt.envs.declared import named
 from yurt.envs.download import Downloader
 from yurt.envs.resolve import resolve
@@ -222,3 +223,20 @@ def test_a_password_by_name_stays_at_the_origin_of_the_users_index(
         assert f'"{theirs}"' in said
         assert f'"https://{USER}:{PASSWORD}@own.invalid/simple"' in said
     assert f'"https://{USER}:{PASSWORD}@own.invalid/other"' in settings("https://own.invalid/other")
+
+
+@pytest.mark.parametrize("subfolder", ["link/own", "../../../mine/own", "{mine}/own"])
+def test_a_folder_outside_a_repository_is_not_packed(tmp_path: Path, subfolder: str) -> None:
+    """The archive is uploaded."""
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    write(mine / "own", {"pyproject.toml": '[project]\nname = "one"\nversion = "1"\n', "key": "s3cret"})
+    theirs.mkdir()
+    (theirs / "link").symlink_to(mine)
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@x", *words], cwd=theirs, check=True)
+    asked = ["git", "rev-parse", "HEAD"]
+    commit = subprocess.run(asked, cwd=theirs, check=True, capture_output=True, text=True).stdout.strip()
+    (tmp_path / "cache").mkdir()
+    revision = repository.Revision(str(theirs), commit, subfolder.format(mine=mine))
+    with pytest.raises(ValueError, match="is outside its repository"):
+        repository.pack(revision, tmp_path / "cache", "one")
