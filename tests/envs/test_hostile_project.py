@@ -218,7 +218,8 @@ def test_a_password_by_name_stays_at_the_origin_of_the_users_index(
         text = f'{TOML}[[tool.uv.index]]\nname = "own"\nurl = "{address}"\n[tool.uv.sources]\none.index = "own"\n'
         return uv_config.text(named(write(project, {"pyproject.toml": text}), "pyproject.toml"), os.environ)
 
-    for theirs in ("https://theirs.invalid/simple", "http://own.invalid/simple", "https://own.invalid:8443/simple"):
+    others = ("http://own.invalid/simple", "https://own.invalid:8443/simple", "https://own.invalid:99999/", "http://[x")
+    for theirs in ("https://theirs.invalid/simple", *others):
         said = settings(theirs)
         assert f'"{theirs}"' in said
         assert f'"https://{USER}:{PASSWORD}@own.invalid/simple"' in said

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -150,23 +150,30 @@ def _index(word: str) -> dict[str, Any]:
 
 
 def origin(address: str) -> str:
-    """Return scheme, host and port of an address: a password for https is not for http on the same host."""
-    parts = urlsplit(address)
-    port = parts.port or {"http": "80", "https": "443"}.get(parts.scheme, "")
+    """Return scheme, host and port of an address: a password for https is not for http on the same host.
+
+    Empty for an invalid address, which uv reports.
+    """
+    try:
+        parts = urlsplit(address)
+        port = parts.port or {"http": "80", "https": "443"}.get(parts.scheme, "")
+    except ValueError:
+        return ""
     return f"{parts.scheme}://{parts.hostname}:{port}"
 
 
-def _with_login(index: dict[str, Any], variables: Mapping[str, str], origins: Collection[str]) -> dict[str, Any]:
+def _with_login(index: dict[str, Any], variables: Mapping[str, str], origins: set[str]) -> dict[str, Any]:
     """Return an index with the user name and the password that the user's variables have for its name.
 
     A project can give any index this name, so it gets the login only at the origin of an index of the user.
     """
     name = re.sub(r"[^A-Z0-9]", "_", str(index.get("name", "")).upper())
     user, password = (variables.get(f"UV_INDEX_{name}_{each}", "") for each in ("USERNAME", "PASSWORD"))
-    parts = urlsplit(str(index.get("url", "")))
-    if not name or not (user or password) or not parts.hostname or parts.username:
+    address = str(index.get("url", ""))
+    if not name or not (user or password) or origin(address) not in origins - {""}:
         return index
-    if origin(index["url"]) not in origins:
+    parts = urlsplit(address)
+    if not parts.hostname or parts.username:
         return index
     login = f"{quote(user, safe='')}:{quote(password, safe='')}"
     return index | {"url": urlunsplit(parts._replace(netloc=f"{login}@{parts.netloc}"))}
