@@ -182,6 +182,11 @@ class NotFoundError(YurtError):
     exit_code = 3
 
 
+def in_one_line(quoted: str) -> str:
+    """Return a quoted word of sh for a message, in which a line of the word cannot pose as one of yurt."""
+    return quoted.replace("\n", "'$'\\n''")
+
+
 class UnconfirmedError(UserError):
     """A project wants something that its user has not agreed to: a question on a terminal, an error otherwise.
 
@@ -191,7 +196,7 @@ class UnconfirmedError(UserError):
     def __init__(self, message: str, *, kind: Consent, names: Sequence[str]) -> None:
         from shlex import quote
 
-        words = [f"--build {each}" if kind == "build" else quote(each) for each in names]
+        words = [f"--build {each}" if kind == "build" else in_one_line(quote(each)) for each in names]
         hint = f"if you trust the project that far, run `yurt trust {' '.join(words)}` in it"
         super().__init__(message, code="not-confirmed", hint=hint)
         self.kind, self.names = kind, list(names)

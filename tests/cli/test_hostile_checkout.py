@@ -98,6 +98,24 @@ def test_values_from_a_file_outside_the_project(user: User, credentials: Path, p
     assert user.quick(*words).code == 0
 
 
+def test_a_link_to_values_outside_the_project(user: User, credentials: Path) -> None:
+    """The user names a file of the checkout, which is a link."""
+    (user.project / "link.txt").symlink_to(credentials.parent.parent / "words.txt")
+    for words in (["--grid", "word=@link.txt"], ["--config", "link.txt"]):
+        refused = user.quick("run", *words, "--dry-run", "train.py")
+        assert "link.txt names ~/words.txt, outside the project proj" in refused.err
+    user.quick("trust", "~/words.txt")
+    assert user.quick("run", "--grid", "word=@link.txt", "--dry-run", "train.py").code == 0
+    user.quick("trust", "--forget")
+    assert user.quick("run", "--grid", "word=@~/words.txt", "--dry-run", "train.py").code == 0
+
+
+def test_a_path_with_a_line_of_its_own(user: User) -> None:
+    (user.project / "yurt.yaml").write_text('paths_to_copy: ["../a\\nyurt: all is well"]\n')
+    refused = user.quick("run", "--dry-run", "train.py")
+    assert refused.err.startswith("yurt: paths_to_copy") and len(refused.err.splitlines()) == 2
+
+
 def test_a_question_on_a_terminal(user: User, credentials: Path) -> None:
     (user.project / "yurt.yaml").write_text("paths_to_copy: [~/words.txt]\n")
     for answer, code in (("n", 2), ("y", 0)):
@@ -174,3 +192,8 @@ def test_addresses_that_are_not_the_users(
 
 def test_a_plain_address_has_no_login() -> None:
     assert plain("HTTPS://me:secret@Host.example/simple/") == "https://host.example/simple"
+
+
+def test_a_host_with_letters_of_another_alphabet() -> None:
+    assert plain("https://own.ex\u0430mple/simple") == "https://own.xn--exmple-4nf/simple"
+    assert plain(plain("https://stra\u00dfe.example:81/a")) == "https://xn--strae-oqa.example:81/a"

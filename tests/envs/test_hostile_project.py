@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 from tests.envs.conftest import make_sdist, make_wheel, write
 from tests.envs.package_index import PASSWORD, USER, serving
-from yurt.envs import indexes
+from yurt.envs import indexes, repository, uv_config
 from yurt.envs.declared import named
 from yurt.envs.download import Downloader
 from yurt.envs.resolve import resolve
@@ -197,3 +199,45 @@ def test_a_password_goes_only_to_the_index_that_it_was_made_for(
             list(downloader.all(files))
     assert theirs.requests and not any("Basic" in each for each in theirs.requests)
     assert known == "netrc" or any("Basic" in each for each in own.requests)
+
+
+@pytest.mark.parametrize("own", ["variable", "file"])
+def test_a_password_by_name_stays_at_the_origin_of_the_users_index(
+    project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: str
+) -> None:
+    """A project can give its own index the name of the user's."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("UV_INDEX_OWN_USERNAME", USER)
+    monkeypatch.setenv("UV_INDEX_OWN_PASSWORD", PASSWORD)
+    if own == "variable":
+        monkeypatch.setenv("UV_INDEX", "own=https://own.invalid/simple")
+    else:
+        write(tmp_path, {"config/uv/uv.toml": '[[index]]\nname = "own"\nurl = "https://own.invalid/simple"\n'})
+
+    def settings(address: str) -> str:
+        text = f'{TOML}[[tool.uv.index]]\nname = "own"\nurl = "{address}"\n[tool.uv.sources]\none.index = "own"\n'
+        return uv_config.text(named(write(project, {"pyproject.toml": text}), "pyproject.toml"), os.environ)
+
+    others = ("http://own.invalid/simple", "https://own.invalid:8443/simple", "https://own.invalid:99999/", "http://[x")
+    for theirs in ("https://theirs.invalid/simple", *others):
+        said = settings(theirs)
+        assert f'"{theirs}"' in said
+        assert f'"https://{USER}:{PASSWORD}@own.invalid/simple"' in said
+    assert f'"https://{USER}:{PASSWORD}@own.invalid/other"' in settings("https://own.invalid/other")
+
+
+@pytest.mark.parametrize("subfolder", ["link/own", "../../../mine/own", "{mine}/own"])
+def test_a_folder_outside_a_repository_is_not_packed(tmp_path: Path, subfolder: str) -> None:
+    """The archive is uploaded."""
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    write(mine / "own", {"pyproject.toml": '[project]\nname = "one"\nversion = "1"\n', "key": "s3cret"})
+    theirs.mkdir()
+    (theirs / "link").symlink_to(mine)
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@x", *words], cwd=theirs, check=True)
+    asked = ["git", "rev-parse", "HEAD"]
+    commit = subprocess.run(asked, cwd=theirs, check=True, capture_output=True, text=True).stdout.strip()
+    (tmp_path / "cache").mkdir()
+    revision = repository.Revision(str(theirs), commit, subfolder.format(mine=mine))
+    with pytest.raises(ValueError, match="is outside its repository"):
+        repository.pack(revision, tmp_path / "cache", "one")

@@ -59,6 +59,26 @@ def test_continued_lines_and_addresses_with_a_hash() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "six==1 --hash=sha256:00 --index-url http://host.example",
+        "six==1 --hash=sha256:00 -i http://host.example",
+        "six==1 \\\n --hash=sha256:00 \\\n -f http://host.example",
+        "six==1 --hash=sha256:00 evil @ http://host.example/evil-1.0.tar.gz",
+        "six==1 --hash=sha256:00 -r other.txt",
+        "http://own.example/six.whl -i http://host.example",
+        "http://own.example/six.whl ; python_version > '3' -i http://host.example",
+        "--index-url http://own.example evil @ http://host.example/evil-1.0.tar.gz",
+        "-r other.txt -i //host.example",
+    ],
+)
+def test_one_line_says_one_thing(text: str) -> None:
+    """uv takes what follows a hash or an address for the next line."""
+    with pytest.raises(Invalid):
+        read(text)
+
+
+@pytest.mark.parametrize(
     ("value", "extras"), [("-e .", []), (".[a, b]", ["a", "b"]), ("-e ./", []), ("./lib", None), ("six", None)]
 )
 def test_the_project_itself(value: str, extras: list[str] | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import stat
@@ -16,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.snapshot.conftest import AWKWARD, write_awkward
-from yurt.errors import NotFoundError, UserError
-from yurt.snapshot import Snapshot, git, record, secrets, take
+from yurt.errors import NotFoundError, RefusedError, UserError
+from yurt.lifecycle.plan import provenance
+from yurt.snapshot import Snapshot, collect, git, record, secrets, take
 
 
 @pytest.fixture
@@ -196,6 +198,39 @@ def test_a_submodule_that_was_not_fetched(project: Path, store: Path) -> None:
     sh(project, "git init -q; echo a > a; git add a; git commit -qm one; mkdir sub")
     sh(project, "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub; echo s > sub/s")
     assert set(content(take(project, store))) == {b"a", b"sub/s"}
+
+
+def test_an_index_that_names_files_outside_the_project(project: Path, store: Path, tmp_path: Path) -> None:
+    """Git checks the names when it writes an index, not when it lists one that came with an archive."""
+    outside = tmp_path / "outside"
+    inside = project / str(outside)[1:]
+    for folder in (outside, inside):
+        folder.mkdir(parents=True)
+        (folder / "key").write_text(folder.name)
+    upwards = os.path.relpath(outside, project)
+    sh(project, "git init -q; mkdir sub; echo a > a; echo b > sub/b")
+    names = ["..", "a", "sub/b", upwards, f"{upwards}/key", f"sub/../{upwards}/key", f"{outside}/key", "//key"]
+    (project / ".git" / "index").write_bytes(collect._index(sorted(map(os.fsencode, names))))
+    assert set(content(take(project, store))) == {b"a", b"sub/b", os.fsencode(inside.relative_to(project)) + b"/key"}
+
+
+@pytest.mark.parametrize("newer", [True, False])
+def test_a_partial_clone_fetches_nothing(
+    project: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, newer: bool
+) -> None:
+    """Git would start the program that the configuration of the repository names."""
+    sh(project, "git init -q; echo x > .gitignore; echo a > a; git add -A; git commit -qm one")
+    sh(project, "git update-index --skip-worktree .gitignore; rm .gitignore")
+    sh(project, "git config core.repositoryformatversion 1; git config extensions.partialClone origin")
+    sh(project, "git config remote.origin.promisor true; git config remote.origin.url ssh://host/x")
+    sh(project, f"git config core.sshCommand 'touch {tmp_path}/ran; false'; rm -r .git/objects/??")
+    if not newer:
+        variables = git.environment() | {"GIT_NO_LAZY_FETCH": "0"}
+        monkeypatch.setattr(git, "environment", lambda: variables)
+    with contextlib.suppress(RefusedError):
+        take(project, store)
+    assert provenance.Commit(project).answer() == ("", "", "")
+    assert not (tmp_path / "ran").exists()
 
 
 def test_yurtignore_include_and_exclude(project: Path, store: Path) -> None:

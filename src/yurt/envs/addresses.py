@@ -51,7 +51,12 @@ def plain(address: str) -> str:
     path = re.sub(r"(?<=.)@[^/@]*$", "", parts.path)
     if requirements.ARCHIVE.search(path):
         path = path.rpartition("/")[0]
-    return f"{parts.scheme.lower()}://{parts.netloc.rpartition('@')[2].lower()}{path.rstrip('/')}"
+    return f"{parts.scheme.lower()}://{_in_ascii(parts.netloc.rpartition('@')[2].lower())}{path.rstrip('/')}"
+
+
+def _in_ascii(host: str) -> str:
+    """Return a host whose letters cannot be mistaken for others."""
+    return ".".join(each if each.isascii() else f"xn--{each.encode('punycode').decode()}" for each in host.split("."))
 
 
 def _of(declared: Declared) -> Iterator[str]:

@@ -24,7 +24,8 @@ from typing import BinaryIO
 from urllib.parse import urlsplit, urlunsplit
 
 from yurt import private
-from yurt.envs.indexes import Settings, origin, passwords
+from yurt.envs.indexes import Settings, passwords
+from yurt.envs.uv_config import origin
 from yurt.errors import RefusedError, UnreachableError, UserError, here_is_full
 
 AT_ONCE = 6

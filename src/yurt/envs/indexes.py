@@ -98,17 +98,8 @@ def passwords(addresses: list[str]) -> dict[str, tuple[str, str]]:
     for each in addresses:
         parts = urlsplit(each)
         if parts.username and parts.hostname:
-            found[origin(each)] = (unquote(parts.username), unquote(parts.password or ""))
+            found[uv_config.origin(each)] = (unquote(parts.username), unquote(parts.password or ""))
     return found
-
-
-def origin(address: str) -> str:
-    """Return scheme, host and port of an address: a password for https is not for http on the same host."""
-    from urllib.parse import urlsplit
-
-    parts = urlsplit(address)
-    port = parts.port or {"http": "80", "https": "443"}.get(parts.scheme, "")
-    return f"{parts.scheme}://{parts.hostname}:{port}"
 
 
 def config_files() -> list[Path]:

@@ -53,9 +53,10 @@ def pack(revision: Revision, cache: Path, name: str, *, may_build: bool = False)
         _git(folder, "clone", "--quiet", "--no-checkout", "--", revision.url, str(clone))
         _git(clone, "checkout", "--quiet", "--detach", revision.commit)
         _git(clone, "submodule", "--quiet", "update", "--init", "--recursive")
-        made = _as_it_is(clone / revision.subfolder, folder, name) or _built(
-            clone / revision.subfolder, folder, name, may_build
-        )
+        source = (clone / revision.subfolder).resolve()
+        if not source.is_relative_to(clone.resolve()):
+            raise ValueError(f"its folder {revision.subfolder} is outside its repository")
+        made = _as_it_is(source, folder, name) or _built(source, folder, name, may_build)
         target = cache / hashlib.sha256(made.read_bytes()).hexdigest() / made.name
         private.make_folder(target.parent)
         made.rename(target)

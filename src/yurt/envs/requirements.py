@@ -40,6 +40,8 @@ NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 VERSION = r"(?:(?:==|!=|<=|>=|<|>) *[0-9]+(?:\.[0-9]+)*|~= *[0-9]+(?:\.[0-9]+)+|[=!]= *[0-9]+(?:\.[0-9]+)*\.\*)"
 PLAIN = re.compile(rf"{NAME}(?:\[{NAME}(?: *, *{NAME})*\])? *(?:{VERSION}(?: *, *{VERSION})*)?")
 """Matches only valid requirements, most of those that people write. The others take a parser to check."""
+HASHES = re.compile(r"(?:\s+--hash(?:\s*=\s*|\s+)\w+:[0-9A-Fa-f]+)*")
+"""What may follow a requirement. uv takes any other word after a hash for the next line, also an option."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -105,6 +107,8 @@ def _line(number: int, text: str) -> Line:
     if not value:
         raise Invalid(number, f"{name} needs a value")
     kind = VALUED[name]
+    if re.search(r"\s" if kind == "index" else r"\s-", value):
+        raise Invalid(number, f"{name} has more than one value; write one option in a line")
     if kind == "requirement":
         return _requirement(number, text, value, name)
     if kind == "index" and LONG.get(name, name) == "--find-links" and not re.match(r"https?:", value):
@@ -113,14 +117,17 @@ def _line(number: int, text: str) -> Line:
 
 
 def _requirement(number: int, text: str, value: str, option: str) -> Line:
-    value = re.split(r"\s--", value)[0].strip()
+    value, after = (each := re.split(r"(?=\s--)", value, maxsplit=1))[0].strip(), "".join(each[1:])
     if is_local(value):
         return Line(number, "local", text, value.partition(";")[0].strip(), option)
-    if not PLAIN.fullmatch(value) and not REMOTE.match(value):
+    if not HASHES.fullmatch(after):
+        raise Invalid(number, f"only `--hash` may follow '{value}', not '{after.strip()}'")
+    remote = REMOTE.match(value)
+    if " " in value if remote else not PLAIN.fullmatch(value):
         from packaging.requirements import InvalidRequirement, Requirement
 
         try:
-            Requirement(value)
+            Requirement(f"name @ {value}" if remote else value)
         except InvalidRequirement as error:
             raise Invalid(
                 number, f"'{value}' is not a requirement ({str(error).splitlines()[0].rstrip(':')})"

@@ -44,10 +44,14 @@ OF_PROJECT_FOR_PIP = OF_PROJECT | {"torch-backend", "extra", "all-extras"}
 
 def text(declared: Declared | None, variables: Mapping[str, str]) -> str:
     """Return a uv.toml. `variables` are those of the user, and those that stand for the settings of pip."""
-    merged: dict[str, Any] = of_project(declared) if declared is not None else {}
+    own: dict[str, Any] = {}
     for settings in of_user():
-        merged = _combined(merged, settings)
+        own = _combined(own, settings)
+    merged = _combined(of_project(declared), own) if declared is not None else own
+    origins = {origin(str(each.get("url", ""))) for each in _with_variables(own, variables).get("index", [])}
     found = _with_variables(merged, variables)
+    if "index" in found:
+        found["index"] = [_with_login(each, variables, origins) for each in found["index"]]
     return "".join(f"{_key(name)} = {_value(value)}\n" for name, value in found.items())
 
 
@@ -130,7 +134,7 @@ def _with_variables(settings: dict[str, Any], variables: Mapping[str, str]) -> d
     more = f"{variables.get('UV_INDEX', '')} {variables.get('UV_EXTRA_INDEX_URL', '')}".split()
     indexes = [*map(_index, more), *indexes, *([_index(usual) | {"default": True}] if usual else [])]
     if indexes:
-        found["index"] = [_with_login(each, variables) for each in indexes]
+        found["index"] = indexes
     if links := [each.strip() for each in variables.get("UV_FIND_LINKS", "").split(",") if each.strip()]:
         given = found.get("find-links", [])
         found["find-links"] = [*links, *(given if isinstance(given, list) else [])]
@@ -145,12 +149,31 @@ def _index(word: str) -> dict[str, Any]:
     return {"name": named[1], "url": url} if named else {"url": url}
 
 
-def _with_login(index: dict[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return an index with the user name and the password that the user's variables have for its name."""
+def origin(address: str) -> str:
+    """Return scheme, host and port of an address: a password for https is not for http on the same host.
+
+    Empty for an invalid address, which uv reports.
+    """
+    try:
+        parts = urlsplit(address)
+        port = parts.port or {"http": "80", "https": "443"}.get(parts.scheme, "")
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.hostname}:{port}"
+
+
+def _with_login(index: dict[str, Any], variables: Mapping[str, str], origins: set[str]) -> dict[str, Any]:
+    """Return an index with the user name and the password that the user's variables have for its name.
+
+    A project can give any index this name, so it gets the login only at the origin of an index of the user.
+    """
     name = re.sub(r"[^A-Z0-9]", "_", str(index.get("name", "")).upper())
     user, password = (variables.get(f"UV_INDEX_{name}_{each}", "") for each in ("USERNAME", "PASSWORD"))
-    parts = urlsplit(str(index.get("url", "")))
-    if not name or not (user or password) or not parts.hostname or parts.username:
+    address = str(index.get("url", ""))
+    if not name or not (user or password) or origin(address) not in origins - {""}:
+        return index
+    parts = urlsplit(address)
+    if not parts.hostname or parts.username:
         return index
     login = f"{quote(user, safe='')}:{quote(password, safe='')}"
     return index | {"url": urlunsplit(parts._replace(netloc=f"{login}@{parts.netloc}"))}

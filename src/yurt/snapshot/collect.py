@@ -341,5 +341,12 @@ def _index(names: Sequence[bytes]) -> bytes:
     return content + hashlib.sha1(content).digest()
 
 
+UPWARDS = (b"\0/", b"\0../", b"/../", b"\0..\0", b"/..\0")
+
+
 def _names(listing: bytes) -> set[bytes]:
-    return {name for name in listing.split(b"\0") if name}
+    """Return the names in a listing of git, which does not check those in the index that a project brings."""
+    names = {name for name in listing.split(b"\0") if name}
+    if any(each in b"\0%b\0" % listing for each in UPWARDS):
+        names = {name for name in names if not any(each in b"\0%b\0" % name for each in UPWARDS)}
+    return names

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from yurt.config import paths, trust
-from yurt.errors import UnconfirmedError
+from yurt.errors import UnconfirmedError, in_one_line
 from yurt.sites.project import Project
 
 
@@ -17,7 +17,8 @@ def check(project: Project, files: Iterable[Path], where: str) -> None:
     known = trust.of(project.label, str(project.folder)).files if outside else []
     new = [each for each in outside if not any(_below(each, other) for other in known)]
     if new:
-        shown = " and ".join(f"{paths.as_typed(each)}{SECRET if is_secret(Path(each)) else ''}" for each in new)
+        typed = ((in_one_line(paths.as_typed(each)), is_secret(Path(each))) for each in new)
+        shown = " and ".join(f"{each}{SECRET if secret else ''}" for each, secret in typed)
         raise UnconfirmedError(f"{where} names {shown}, outside the project {project.name}", kind="file", names=new)
 
 

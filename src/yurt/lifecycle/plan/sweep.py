@@ -72,6 +72,7 @@ def read(flags: Flags) -> SweepPlan:
     if flags.config is not None:
         from yurt.config import experiment
 
+        _follow(flags.config)
         config = experiment.read(flags.config, partial(_may_read, flags.config))
     if flags.spec is not None:
         from yurt.config import spec as specs
@@ -79,7 +80,24 @@ def read(flags: Flags) -> SweepPlan:
         spec = specs.read(flags.spec)
     if flags.shuffle and flags.seed is None:
         flags = msgspec.structs.replace(flags, seed=int.from_bytes(os.urandom(4)))
-    return combined(flags, config, spec, lambda name: Path(name).expanduser().read_text("utf-8-sig"))
+    return combined(flags, config, spec, _values)
+
+
+def _values(name: str) -> str:
+    """Return the content of a file that the user named with `@`."""
+    file = Path(name).expanduser()
+    _follow(file)
+    return file.read_text("utf-8-sig")
+
+
+def _follow(file: Path) -> None:
+    """Raise UnconfirmedError if a file that the user named is in the project only by a link of the project."""
+    from yurt.lifecycle.plan import outside_files
+    from yurt.sites.project import Project
+
+    project = Project()
+    if Path(os.path.normpath(Path.cwd() / file)).is_relative_to(os.path.realpath(project.folder)):
+        outside_files.check(project, [file], str(file))
 
 
 def _may_read(config: Path, file: Path) -> None:
