@@ -22,7 +22,7 @@ from yurt.testing.waiting import eventually
 
 OTHER = os.geteuid() + 4711
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give files away")
 
 
 def chmod(mode: int) -> Callable[[Path], None]:

@@ -143,10 +143,10 @@ def test_a_group_with_the_name_of_the_user_and_other_members(storage: Path) -> N
 def allow(entries: str, path: Path) -> None:
     """Add entries to the access control list of a folder."""
     if shutil.which("setfacl") is None:
-        pytest.skip("setfacl is not installed")
+        pytest.skip("needs the Debian package acl")
     done = subprocess.run(["setfacl", "-m", entries, str(path)], capture_output=True, text=True, check=False)
     if "not supported" in done.stderr:
-        pytest.skip("this file system has no access control lists")
+        pytest.skip("needs a file system with access control lists")
     assert not done.returncode, done.stderr
 
 

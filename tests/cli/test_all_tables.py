@@ -45,7 +45,7 @@ WITHOUT = {
     "yurt " + name
     for name in [
         *("run", "logs", "wait", "cancel", "hold", "release", "shell", "fetch", "import", "login", "completion"),
-        *("forward", "why"),
+        *("forward", "why", "trust"),
         "tensorboard",
         "mlflow",
         "storage keep",

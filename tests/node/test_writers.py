@@ -83,12 +83,12 @@ def allow(tmp_path: Path) -> Callable[[Path], None]:
         os.setxattr(path, "system.posix_acl_access", posix((USER, 7, BOB)))
 
     if ME:
-        pytest.skip("only root can give files to a group")
+        pytest.skip("needs root, to give files to a group")
     (tmp_path / "tried").touch()
     try:
         allowed(tmp_path / "tried")
     except OSError:
-        pytest.skip("this file system has no access control lists")
+        pytest.skip("needs a file system with access control lists")
     return allowed
 
 
