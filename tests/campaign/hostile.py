@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -95,6 +96,8 @@ class Watch:
 
     def __init__(self) -> None:
         self.folder = ""
+        self.others: frozenset[int | None] = frozenset()
+        """Threads of other tests, which may outlive these."""
         sys.addaudithook(self._see)
 
     @contextlib.contextmanager
@@ -106,6 +109,7 @@ class Watch:
 
         before = signal.signal(signal.SIGALRM, hangs)
         signal.alarm(SLOW)
+        self.others = frozenset(each.ident for each in threading.enumerate()) - {threading.get_ident()}
         self.folder = f"{os.path.realpath(folder)}/"
         try:
             yield
@@ -115,7 +119,7 @@ class Watch:
             signal.signal(signal.SIGALRM, before)
 
     def _see(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self.folder:
+        if not self.folder or threading.get_ident() in self.others:
             return
         if event in self.PROGRAMS:
             raise Violation(f"{event} {arguments[:2]}")

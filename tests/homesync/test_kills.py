@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -24,10 +25,13 @@ def star(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Star:
     found.write("local", "old", "first", age=60)
     assert found.sync().code == 0
     found.write("local", "old", "second")
-    for at in range(2):
-        with (found.roots["local"] / f"large {at}").open("wb") as file:
-            file.write(os.urandom(LARGE))
+    write_large(found)
     return found
+
+
+def write_large(star: Star) -> None:
+    for at in range(2):
+        (star.roots["local"] / f"large {at}").write_bytes(os.urandom(LARGE))
 
 
 def unisons(star: Star) -> dict[str, int]:
@@ -50,12 +54,38 @@ def arriving(star: Star) -> Iterator[Path]:
     return star.roots["alpha"].glob(".unison.*.tmp")
 
 
+def caught(star: Star) -> tuple[threading.Thread, dict[str, int]]:
+    """Start a sync; return it while a file arrives, with its Unisons, of which that of this machine is stopped.
+
+    A sync that ended before that is repeated with other files.
+    """
+    for _try in range(20):
+        thread = threading.Thread(target=star.sync)
+        thread.start()
+        found: dict[str, int] = {}
+
+        def both(thread: threading.Thread = thread, found: dict[str, int] = found) -> bool:
+            found |= unisons(star)
+            return len(found) == 2 or not thread.is_alive()
+
+        eventually(both, pause=0.005)
+        eventually(lambda thread=thread: any(arriving(star)) or not thread.is_alive(), pause=0.005)  # type: ignore[misc]
+        with contextlib.suppress(KeyError, ProcessLookupError):
+            os.kill(found["local"], signal.SIGSTOP)
+            if any(arriving(star)):
+                return thread, found
+            os.kill(found["local"], signal.SIGCONT)
+        thread.join()
+        write_large(star)
+    raise AssertionError("no sync was slow enough")
+
+
 @pytest.mark.parametrize("victim", ["local", "alpha"])
 def test_a_killed_unison(star: Star, victim: str) -> None:
-    thread = threading.Thread(target=star.sync)
-    thread.start()
-    eventually(lambda: any(arriving(star)), pause=0.005)
-    os.kill(unisons(star)[victim], signal.SIGKILL)
+    thread, found = caught(star)
+    os.kill(found[victim], signal.SIGKILL)
+    if victim != "local":
+        os.kill(found["local"], signal.SIGCONT)
     thread.join()
     last = ledger.read().last("local-alpha")
     assert last is not None and (last.code, last.problem_code) == (3, "connection-lost"), last
@@ -73,10 +103,7 @@ def test_a_server_whose_connection_was_lost_is_replaced(star: Star, monkeypatch:
     login = star.place("alpha").host
     argv = login.argv
     monkeypatch.setattr(login, "argv", lambda command: ["setsid", "--wait", *argv(command)])  # as on another machine
-    thread = threading.Thread(target=star.sync)
-    thread.start()
-    eventually(lambda: any(arriving(star)), pause=0.005)
-    found = unisons(star)
+    thread, found = caught(star)
     os.kill(found["alpha"], signal.SIGSTOP)  # it cannot notice that its client is gone
     os.kill(found["local"], signal.SIGKILL)
     thread.join()

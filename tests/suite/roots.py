@@ -7,7 +7,7 @@ from functools import cache
 from yurt.errors import YurtError
 from yurt.lab import roots, versions
 
-SOON = 120.0
+SOON = 600.0
 """Seconds that the tests wait for a new root."""
 
 
