@@ -196,6 +196,7 @@ class BackendContract:
         assert len(read(backend, made, "ledger").splitlines()) == 1
         assert read(backend, made, "out.log") == "started\n" and read(backend, made, "err.log") == ""
 
+    @pytest.mark.usefixtures("ended")  # without any run, the storage is missing, as that on an unmounted disk
     def test_a_run_never_submitted(self, backend: Backend, plan: Planner) -> None:
         made = plan("true")
         seen = observe(backend, made)
