@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import tarfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,12 +25,13 @@ from yurt.backends.slurm.backend import SlurmBackend
 from yurt.config import facts as recorded_facts
 from yurt.config import paths
 from yurt.dev import connect, desks, holder, ssh_config, views
+from yurt.hosts import tar
 from yurt.hosts.base import Answer
 from yurt.hosts.ssh import SshHost
 from yurt.lifecycle.files.transfer import Wanted
 from yurt.model import layout
 from yurt.model.context import Context
-from yurt.model.files import Ended, KeepItem, Limits, LogPosition
+from yurt.model.files import Ended, KeepItem, Limits, LogPosition, Pick
 from yurt.model.growth import Growing
 from yurt.model.run import Resources, Run, RunRef, Status
 from yurt.model.site_words import NodeName, SitePath, UserName
@@ -226,6 +228,52 @@ def _tar(files: dict[str, bytes]) -> bytes:
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
     return made.getvalue()
+
+
+class Archiver(Site):
+    """A login node without rsync: it lists files, and sends an archive, which a JSON text describes."""
+
+    def __init__(self, site: Site) -> None:
+        value = json.loads(site._content)
+        self._list = "".join(f"{facts}\0{name}\0" for facts, name in value["list"])
+        super().__init__(site.folder, b"".join(map(_member, value["members"])) + bytes(1024))
+        self.one = str(value["one"])
+
+    def run(self, script: str, *_arguments: str, **_more: Any) -> Answer:
+        return Answer(0, os.fsencode(self.one if script == tar.FILE else self._list), b"")
+
+    def get(self, source: str, target: Path, **_more: Any) -> None:
+        del source
+        target.write_bytes(b"x")
+
+
+def _member(fields: dict[str, Any]) -> bytes:
+    """Return a member of an archive, with its content; nothing if tar has no way to write it."""
+    member = tarfile.TarInfo()
+    try:
+        for name, value in fields.items():
+            setattr(member, name, value.encode()[:1] if name == "type" and isinstance(value, str) else value)
+        return member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape") + b"content\n".ljust(512, b"\0")
+    except Exception:  # whatever tarfile raises about this value
+        return b""
+
+
+def _fetch_archive(site: Site) -> None:
+    before = set(os.listdir(site.folder))  # noqa: PTH208
+    target = site.folder / "fetched" / "here"
+    shutil.rmtree(target.parent, ignore_errors=True)
+    target.mkdir(parents=True)
+    try:
+        made = Archiver(site)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return  # not what such a site can send
+    try:
+        tar.bring(made, FOLDER, target, Pick(only=("a*",)), lambda _done, _total: None)
+        tar.bring_file(made, f"{FOLDER}/x", target / "x", lambda _done, _total: None)
+    finally:
+        assert set(os.listdir(site.folder)) <= {*before, "fetched"}  # noqa: PTH208
+        assert [*target.parent.iterdir()] == [target]
+        assert {each.name for each in target.iterdir()} <= {"a", "ab", "x", ".yurt-partial"}
 
 
 def _listed(site: Site) -> None:
@@ -533,6 +581,15 @@ STORAGE = (
     f"{MARK} own\nruns 10 5\n"
 )
 FILE = b"0 17.5 " + f"{FOLDER}/outputs/events.out.tfevents.1".encode()
+ARCHIVE: dict[str, Any] = {
+    "list": [["8 17.5", "./a"], ["8 17.5", "./ab"]],
+    "members": [
+        {"name": "./a", "type": "0", "size": 8, "mtime": 17.5, "mode": 0o755, "uid": 1, "uname": "al", "linkname": ""},
+        {"name": "./ab", "type": "1", "linkname": "./a", "mtime": 17, "gid": 1, "pax_headers": {"comment": "c"}},
+    ],
+    "one": "1 17.5 644\0",
+}
+
 ANSWERS = [
     Recorded("poll", POLL, _poll),
     Recorded("poll of an ended run", ENDED, _poll),
@@ -556,6 +613,7 @@ ANSWERS = [
     Recorded("exit.json", ENDING, _import(layout.EXIT)),
     Recorded("gen.1", "abcd.12 n1 17\n", _import(f"{layout.START}1")),
     Recorded("runs", f"p-0000/runs/{RUN}\n", _listed),
+    Recorded("an archive", ARCHIVE, _fetch_archive),
     Recorded("grow", FILE + f"\nbytes\n{MARK}\n".encode(), _grow),
     Recorded("one log", "out 5\nhelloskip-err 7\nerr 2\nhimore 0\n", _logs(1)),
     Recorded("logs", "1 out 5\nhello2 skip-err 7\n2 gone 0\n1 end 0\n", _logs(2)),

@@ -13,13 +13,14 @@ import stat
 import tarfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from yurt.errors import RefusedError, here_is_full
 from yurt.hosts.base import Host, not_requested, refusal
 from yurt.hosts.rsync_process import PARTIAL, SILENCE
 from yurt.hosts.stream import Stream
 from yurt.model.files import Brought, Pick, Progress
+from yurt.model.site_words import shown, whole
 
 LIST = r"""
 cd "$1" || exit 1
@@ -77,7 +78,7 @@ def bring(
                 vanished = vanished or bool(stream.code)
     except NotRequested as error:
         raise not_requested(host.name, str(error)) from None
-    except tarfile.TarError as error:
+    except (tarfile.TarError, ValueError, OverflowError) as error:  # the last two: impossible names and times
         raise RefusedError(f"{host.name}: received an invalid tar archive: {error}", code="site-refused") from None
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -106,28 +107,52 @@ def bring_file(host: Host, source: str, target: Path, progress: Progress) -> tup
     answer = host.run(FILE, source)
     if answer.code:
         raise refusal(host.name, f"cannot read {source}", answer.errors)
-    size, changed, mode = answer.text.rstrip("\0").split()
-    if _is_up_to_date(target, f"{size} {changed}"):
+    with host.reading():
+        size, changed, mode = answer.text.rstrip("\0").split()
+        facts, executable = Facts.read(f"{size} {changed}"), bool(int(mode, 8) & EXECUTE)
+    if _is_up_to_date(target, facts):
         return 0, 0, 1
-    progress(0, int(size))
+    progress(0, facts.size)
     kept = _mode(target)
     try:
-        host.get(source, target, executable=bool(int(mode, 8) & EXECUTE))
+        host.get(source, target, executable=executable)
         if kept is not None:
             target.chmod(kept)
-        if float(changed):
-            os.utime(target, (float(changed), float(changed)))
+        if facts.changed:
+            os.utime(target, (facts.changed, facts.changed))
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise here_is_full(target, error.strerror or "", hint=AGAIN) from None
         raise RefusedError(f"cannot write to {target}: {error.strerror}", code="cannot-write") from None
-    progress(int(size), int(size))
-    return 1, int(size), 0
+    progress(facts.size, facts.size)
+    return 1, facts.size, 0
 
 
 AGAIN = "free some space, then run the command again"
 
 EXECUTE = 0o111
+
+
+LAST_MOMENT = 2**40
+"""Seconds since 1970 that every file system and every function of time can represent."""
+
+
+class Facts(NamedTuple):
+    """What a host says about a file before it sends it."""
+
+    size: int
+    changed: float
+    link: str
+    """What it points to, if it is a link."""
+
+    @classmethod
+    def read(cls, text: str) -> Facts:
+        """Return the facts in a listing. ValueError if they are impossible."""
+        size, _, rest = text.partition(" ")
+        changed, _, link = rest.partition(" ")
+        if not abs(moment := float(changed)) < LAST_MOMENT:
+            raise ValueError(f"{shown(changed)} is not a time")
+        return cls(whole(size), moment, link)
 
 
 class NotRequested(Exception):
@@ -146,17 +171,19 @@ def _compare(
     wanted, total = [], 0
     without, folders = frozenset(pick.without), frozenset(names)
     no_git = pick.backup or pick.no_git
-    for facts, name in zip(parts[::2], parts[1::2], strict=False):
-        path = name.removeprefix("./")
-        first, *_below = names_in_path = path.split("/")
-        if (folders and first not in folders) or not {"", ".", ".."}.isdisjoint(names_in_path):
-            raise not_requested(host.name, path)
-        kept_out = PARTIAL in names_in_path or (no_git and any(name.lower() == ".git" for name in names_in_path))
-        if not kept_out and chosen(path, pick, without):
-            matched[first] = matched.get(first, 0) + 1
-            if not _is_up_to_date(target / path, facts):
-                wanted.append(name)
-                total += int(facts.partition(" ")[0] or 0)
+    with host.reading():
+        for said, name in zip(parts[::2], parts[1::2], strict=False):
+            facts = Facts.read(said) if said else None
+            path = name.removeprefix("./")
+            first, *_below = names_in_path = path.split("/")
+            if (folders and first not in folders) or not {"", ".", ".."}.isdisjoint(names_in_path):
+                raise not_requested(host.name, path)
+            kept_out = PARTIAL in names_in_path or (no_git and any(name.lower() == ".git" for name in names_in_path))
+            if not kept_out and chosen(path, pick, without):
+                matched[first] = matched.get(first, 0) + 1
+                if facts is None or not _is_up_to_date(target / path, facts):
+                    wanted.append(name)
+                    total += facts.size if facts else 0
     return matched, wanted, total
 
 
@@ -190,16 +217,14 @@ def _pattern(glob: str) -> re.Pattern[str]:
     return re.compile(("^" if glob.startswith("/") else "") + text + "$", re.DOTALL)
 
 
-def _is_up_to_date(path: Path, facts: str) -> bool:
-    size, _, rest = facts.partition(" ")
-    changed, _, link_target = rest.partition(" ")
+def _is_up_to_date(path: Path, facts: Facts) -> bool:
     try:
         found = path.lstat()
-        if link_target:
-            return os.readlink(path) == link_target
+        if facts.link:
+            return os.readlink(path) == facts.link
     except OSError:
         return False
-    return facts != "" and (found.st_size, int(found.st_mtime)) == (int(size), int(float(changed)))
+    return (found.st_size, int(found.st_mtime)) == (facts.size, int(facts.changed))
 
 
 def batches(names: Sequence[str]) -> Iterator[list[str]]:
