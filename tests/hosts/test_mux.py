@@ -53,6 +53,8 @@ def master(path: Path, behave: Callable[[socket.socket], None]) -> Iterator[str]
     try:
         yield str(path)
     finally:
+        with contextlib.suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)  # wakes a thread that still waits for a connection
         listener.close()
         thread.join(10)
 
