@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.user import User
+from yurt.testing.runs import PATIENT
 
 
 def started(user: User, *words: str) -> Path:
@@ -71,9 +72,10 @@ def test_a_task(user: User, part: str, shell: str) -> None:
 
 
 def test_why_shows_it(user: User) -> None:
-    done = user("--json", "run", "--hold", "sh", "-c", "exit 0")
-    folder, name = Path(done.json["data"]["run"]["folder"]), done.json["data"]["run"]["id"]
-    (folder / "data").unlink()
-    user("release", name)
-    assert user("wait", name).code == 1
-    assert f"{folder}/data, a part of the job script, is missing" in user("why", name).out
+    user.environment["YURT_LOCAL_CPUS"] = "1"
+    first = user("--json", "run", "sh", "-c", PATIENT).json["data"]["run"]
+    done = user("--json", "run", "sh", "-c", "exit 0").json["data"]["run"]  # starts after the first
+    (Path(done["folder"]) / "data").unlink()
+    Path(first["folder"], "go").touch()
+    assert user("wait", done["id"]).code == 1
+    assert f"{done['folder']}/data, a part of the job script, is missing" in user("why", done["id"]).out
