@@ -62,19 +62,14 @@ def caught(star: Star) -> tuple[threading.Thread, dict[str, int]]:
     for _try in range(20):
         thread = threading.Thread(target=star.sync)
         thread.start()
-        found: dict[str, int] = {}
-
-        def both(thread: threading.Thread = thread, found: dict[str, int] = found) -> bool:
-            found |= unisons(star)
-            return len(found) == 2 or not thread.is_alive()
-
-        eventually(both, pause=0.005)
         eventually(lambda thread=thread: any(arriving(star)) or not thread.is_alive(), pause=0.005)  # type: ignore[misc]
         with contextlib.suppress(KeyError, ProcessLookupError):
-            os.kill(found["local"], signal.SIGSTOP)
-            if any(arriving(star)):
+            local = unisons(star)["local"]
+            os.kill(local, signal.SIGSTOP)
+            found = unisons(star)
+            if any(arriving(star)) and found.keys() == {"local", "alpha"}:
                 return thread, found
-            os.kill(found["local"], signal.SIGCONT)
+            os.kill(local, signal.SIGCONT)
         thread.join()
         write_large(star)
     raise AssertionError("no sync was slow enough")
