@@ -25,6 +25,8 @@ from yurt.backends.slurm.backend import SlurmBackend
 from yurt.config import facts as recorded_facts
 from yurt.config import paths
 from yurt.dev import connect, desks, holder, ssh_config, views
+from yurt.homesync.config import Homes
+from yurt.homesync.places import Place
 from yurt.hosts import tar
 from yurt.hosts.base import Answer
 from yurt.hosts.ssh import SshHost
@@ -40,6 +42,7 @@ from yurt.model.storage import TierPlace
 from yurt.model.where import Ask, Question
 from yurt.services import status as services
 from yurt.services.views import service
+from yurt.services.way import Way
 from yurt.sites import facts, node_keys
 from yurt.sites.project import code_folder
 from yurt.store import Entry, Found
@@ -372,7 +375,17 @@ def _status_of_dev(site: Site) -> None:
 
 def _service(site: Site) -> None:
     found = services.read(site._content)
-    msgspec.json.encode(service(Entry(RECORD, Status(state="running")), found))
+    entry = Entry(RECORD, Status(state="running"))
+    msgspec.json.encode(service(entry, found))
+    if found is not None:
+        with mock.patch.object(Way, "_may_use_ssh", lambda _way: True), mock.patch.object(Way, "_ask"):
+            Way(entry, found, site.folder)
+
+
+def _home(site: Site) -> None:
+    place = Place(CONTEXT.name, Homes())
+    with mock.patch.object(Place, "host", site):
+        assert place.root.startswith("/")
 
 
 def _words(site: Site) -> None:
@@ -670,4 +683,5 @@ ANSWERS = [
     Recorded("dev.json", HOLDER, _status_of_dev),
     Recorded("service.json", SERVICE, _service),
     Recorded("word", "n1", _words),
+    Recorded("home", "/home/alice\n", _home),
 ]
