@@ -266,6 +266,39 @@ assert not wrong, wrong
 """
 
 
+ANALYSED = """\
+import threading, types
+from msgspec import _utils
+_utils.found, _utils.threading = [], threading
+_utils.really = types.FunctionType(_utils.get_class_annotations.__code__, vars(_utils))
+def note(obj):
+    found.append((threading.current_thread(), obj))
+    return really(obj)
+_utils.get_class_annotations.__code__ = note.__code__
+import yurt
+from yurt.api import executor, run, runs
+from yurt.sites.fan_out import ready
+ready()
+assert _utils.found
+def work():
+    sweep = yurt.run(["true"], context="local", snapshot=False, grid={"a": [1, 2]})
+    with yurt.executor("local", snapshot=False) as calls:
+        assert calls.submit(abs, -3).result(60) == 3
+    sweep.wait()
+    list(yurt.runs()), sweep.logs(), yurt.get(sweep.id)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+late = {obj for where, obj in _utils.found if where is not threading.main_thread()}
+assert not late, late
+"""
+"""msgspec calls get_class_annotations when it analyses a type, and crashes if two threads analyse one at once."""
+
+
+def test_types_are_analysed_before_threads_use_them(here: Here) -> None:
+    subprocess.run([sys.executable, "-c", ANALYSED], check=True, timeout=SECONDS)
+
+
 def test_eight_threads_at_once_in_a_fresh_process(here: Here, tmp_path: Path) -> None:
     count = 20 if os.environ.get("SLOW_TESTS") else 2
     for number in range(count):

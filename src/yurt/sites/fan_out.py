@@ -12,15 +12,21 @@ import msgspec
 from yurt.config import contexts, facts
 from yurt.errors import YurtError
 from yurt.model.calls import CallResult
-from yurt.model.context import LOCAL
+from yurt.model.context import LOCAL, Context
 from yurt.model.run import Plan, Run, Status
 from yurt.model.state import Ending
 from yurt.model.verdict import SweepVerdict, Verdict
+from yurt.store.one_set import Rest
+from yurt.store.runs import Sets
+from yurt.store.tasks import SetsOfTasks
 
 Item = TypeVar("Item")
 
 
 _lock = Lock()
+
+TYPES = (Context, facts.Kept, Run, Status, Plan, Ending, Verdict, SweepVerdict, CallResult, Sets, SetsOfTasks, Rest)
+"""What threads decode."""
 
 
 def ready() -> None:
@@ -32,7 +38,7 @@ def ready() -> None:
         for _pass in ("writes the cache of the file", "reads the cache"):
             with contextlib.suppress(YurtError):
                 contexts.named(LOCAL.name)
-        for kind in (facts.Kept, Run, Status, Plan, Ending, Verdict, SweepVerdict, CallResult):
+        for kind in TYPES:
             msgspec.json.Decoder(kind)
 
 

@@ -22,7 +22,7 @@ class OneSet(msgspec.Struct, frozen=True):
     calls: bool
 
 
-class _Rest(msgspec.Struct, frozen=True):
+class Rest(msgspec.Struct, frozen=True):
     """The part of a plan that is the same for all tasks."""
 
     arguments: bool = True
@@ -41,7 +41,7 @@ def one_set(plan: bytes, number: int, count: int) -> OneSet | None:
     if own is None:
         return None
     try:
-        rest = msgspec.json.decode(plan[:begin] + plan[end + 1 :], type=_Rest)
+        rest = msgspec.json.decode(plan[:begin] + plan[end + 1 :], type=Rest)
         msgspec.json.decode(b"{" + own + b"}", type=dict[str, Any])
     except msgspec.MsgspecError:
         return None

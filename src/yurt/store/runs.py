@@ -66,7 +66,7 @@ class Found(msgspec.Struct, frozen=True):
     tasks: dict[int, Status] = {}
 
 
-class _Sets(msgspec.Struct, frozen=True):
+class Sets(msgspec.Struct, frozen=True):
     """The part of a plan that `Store.sets` reads."""
 
     sets: list[dict[str, Any]] = []
@@ -319,7 +319,7 @@ class Store(
         row = self._db.execute("SELECT plan FROM plans WHERE id = ?", (sweep,)).fetchone()
         if row is None or _json(key) + b":" not in row[0]:  # saves the decoding of a large plan
             return []
-        return msgspec.json.decode(row[0], type=_Sets).sets
+        return msgspec.json.decode(row[0], type=Sets).sets
 
     def retries(self, run: str) -> list[str]:
         """Return the runs created by retrying a run, oldest first."""
