@@ -129,7 +129,7 @@ def test_a_run_before_the_first_sample_has_its_memory(home: Path, code: int) -> 
     assert ending["code"] == code and 60 <= usage["memory_mb"] <= 85, usage
     assert usage.get("largest_process") or usage["seconds"] >= 1, usage
     assert usage["cpu_seconds"] > 0 and usage["seconds"] > 0
-    assert usage_samples.samples((last(home) / "usage").read_bytes())[-1].memory == usage["memory_mb"]
+    assert usage_samples.samples((last(home) / "usage").read_bytes())[-1].peak == usage["memory_mb"]
 
 
 def gone(pid: int) -> bool:

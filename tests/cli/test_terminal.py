@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -118,12 +119,12 @@ def test_colours_are_reset_only_if_there_were_any() -> None:
 def test_ordinary_output_is_fast() -> None:
     """Compared with a pass over every byte in Python, which it must not have."""
     content = b"epoch 3 \x1b[32mloss\x1b[0m 0.123456 and more words about the training of a model\n" * 20_000
-    began = time.process_time()
-    safe(content)
-    ours = time.process_time() - began
-    began = time.process_time()
-    bytes(byte for byte in content)
-    assert ours < (time.process_time() - began) * 1.5
+    best = [math.inf, math.inf]
+    for which, work in [(0, safe), (1, lambda text: bytes(byte for byte in text))] * 3:  # a busy machine slows both
+        began = time.process_time()
+        work(content)
+        best[which] = min(best[which], time.process_time() - began)
+    assert best[0] < best[1] * 1.5
 
 
 HOSTILE = (

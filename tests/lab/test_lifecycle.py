@@ -77,7 +77,7 @@ def traces() -> dict[str, set[str]]:
         "mounts": set(Path("/proc/self/mountinfo").read_text().splitlines()),
         "namespaces": namespaces,
         "links": {name for _index, name in socket.if_nameindex()},
-        "groups": {str(group) for group in Path("/sys/fs/cgroup").glob("*/yurt-lab-*/**/")},
+        "groups": {str(group) for group in Path("/sys/fs/cgroup").glob("*/yurt-lab-*/")},
         "disks": set(loops.splitlines()),
     }
 

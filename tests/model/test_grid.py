@@ -109,10 +109,8 @@ def test_invalid_values(text: str, problem: str, hint: str) -> None:
 
 
 def test_a_huge_range_is_counted_but_not_expanded() -> None:
-    began = time.perf_counter()
-    with pytest.raises(GridError):
+    with pytest.raises(GridError):  # 10^60 values
         column("0..1e30..1e-30", read)
-    assert time.perf_counter() - began < 0.5
 
 
 @pytest.mark.parametrize(
@@ -260,13 +258,17 @@ def test_ten_thousand_sets_need_little_time_and_memory() -> None:
         sets, _ = unique(Sets([Grid([axis(key, range(size)) for key, size in zip("abcde", sizes, strict=True)])]))
         return sum(1 for _ in limited(shuffled(sets, 1), 9_999)) + sum(1 for _ in sets)
 
+    def plain() -> int:
+        return sum(len({"a": number, "b": str(number)}) for number in range(100_000))
+
     sizes = (10, 10, 10, 5, 2)
-    best = math.inf
-    for _ in range(3):
+    assert expand() == 19_999
+    best = {expand: math.inf, plain: math.inf}
+    for each in [expand, plain] * 3:  # side by side: a busy machine slows both
         began = time.process_time()
-        assert expand() == 19_999
-        best = min(best, time.process_time() - began)
-    assert best < 0.1
+        each()
+        best[each] = min(best[each], time.process_time() - began)
+    assert best[expand] < 4 * best[plain]
     tracemalloc.start()
     try:
         expand()
