@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 
@@ -89,6 +89,8 @@ class Places:
             client.environment["YURT_CONFIG_HOME"] = str(config)
         self.submitted: set[str] = set()
         """Labels of plain races that were submitted, or refused."""
+        self.foreign: set[str] = set()
+        """Names of jobs that were there before: an earlier test of the same lab may have left them."""
         self.controllers = {name: threading.Lock() for name in SITES}
         """Locked while a fault stops the controller: commands of the campaign wait."""
 
@@ -96,6 +98,7 @@ class Places:
         """Connect the clusters, probe them, and create the ledgers."""
         self.lab.faults.link()
         for name, site in self.sites.items():
+            self.foreign |= {row.split()[0] for row in _jobs(site)}
             path = self.ledger_on(name)
             path.write_text("")
             path.chmod(0o666)
@@ -154,7 +157,7 @@ class Places:
         """Return what the races left on the clusters."""
         found = []
         for name, site in self.sites.items():
-            jobs = site.left_of(partial(_jobs, site))
+            jobs = site.left_of(partial(_jobs, site, self.foreign))
             keys = (site.steps.root / HOME / ".ssh" / "authorized_keys").read_text().splitlines()
             folders = sorted(each.name for each in (site.shared / "yurt" / "races").glob("*"))
             keys = [key for key in keys if " yurt-race-" in key]
@@ -162,9 +165,10 @@ class Places:
         return found
 
 
-def _jobs(site: Site) -> list[str]:
+def _jobs(site: Site, but: Collection[str] = ()) -> list[str]:
+    """Return the jobs of runs in the queue, with state and reason, without those of these names."""
     rows = site.on_ctl("squeue", "-h", "-o", "%j %i %T %r").splitlines()
-    return [row for row in rows if row.startswith("yurt-")]
+    return [row for row in rows if row.startswith("yurt-") and row.split()[0] not in but]
 
 
 def _allow_races(file: Path) -> None:
