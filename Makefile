@@ -42,6 +42,7 @@ campaign: $(STAMP) ## submit hundreds of runs under random faults; check that ea
 	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.races $(if $(SEED),--seed $(SEED)))
 	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.watch $(if $(SEED),--seed $(SEED)))
 	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.where $(if $(SEED),--seed $(SEED)))
+	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.features $(if $(SEED),--seed $(SEED)))
 	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.hostile $(if $(SEED),--seed $(SEED)))
 	@$(if $(ONLY),:,for version in 24.11 26.05; do for name in "" .chains .sweeps .races; do \
 	  echo "Slurm $$version"; $(BIN)/python -m tests.campaign$$name --slurm $$version $(if $(SEED),--seed $(SEED)) || exit 1; done; done)
