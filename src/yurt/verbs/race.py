@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from yurt.config import paths
 from yurt.errors import RefusedError, UserError, YurtError
 from yurt.lifecycle.outbox import claims
 from yurt.lifecycle.plan.request import Planned
@@ -136,8 +138,23 @@ def where(entry: Entry) -> str:
     return f"submitted to {names}; {what} runs where it starts first{_how(store, members)}"
 
 
-def _how(store: Store, members: Sequence[Entry]) -> str:
-    """Return in words how jobs find out who was first, if they cannot just look."""
+def first_cost(store: Store, race: str) -> list[str]:
+    """Return what it costs that jobs of a race wait for a yurt command, and how to avoid it, the first time they do."""
+    _asking, waiting = _ways(store, store.several(store.candidates(race)))
+    said = paths.data_home() / "cache" / "race-wait-said"
+    if not waiting or said.exists():
+        return []
+    with suppress(OSError):
+        paths.write_private(said, b"")
+    return [
+        f"a job on {' or '.join(waiting)} holds its node without work for up to {max(waiting.values())} s, until a yurt"
+        " command or the agent tells it who was first; without an answer it is queued again, and held after 5 starts;"
+        " to avoid that, run `yurt agent start`, or set `race_address` and `race_keys`, so that jobs ask by ssh"
+    ]
+
+
+def _ways(store: Store, members: Sequence[Entry]) -> tuple[dict[str, list[str]], dict[str, int]]:
+    """Return the contexts whose jobs ask each arbiter by ssh, and how long those wait that need a yurt command."""
     asking: dict[str, list[str]] = {}
     waiting: dict[str, int] = {}
     for entry in members:
@@ -147,6 +164,12 @@ def _how(store: Store, members: Sequence[Entry]) -> str:
             asking.setdefault(race.arbiter, []).append(entry.run.context)
         elif race is not None and not race.here and not race.carrier:
             waiting[entry.run.context] = race.wait
+    return asking, waiting
+
+
+def _how(store: Store, members: Sequence[Entry]) -> str:
+    """Return in words how jobs find out who was first, if they cannot just look."""
+    asking, waiting = _ways(store, members)
     texts = [f"; jobs on {', '.join(dict.fromkeys(names))} ask {arbiter} by ssh" for arbiter, names in asking.items()]
     if waiting:
         where, longest = ", ".join(waiting), max(waiting.values())
