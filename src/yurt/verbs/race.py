@@ -128,14 +128,17 @@ def where(entry: Entry) -> str:
     members = store.several(store.candidates(entry.run.id))
     if not members:
         return entry.status.reason
-    open_ones = [each.run for each in members if not each.status.final]
-    contexts = [run.context for run in open_ones]
-    names = ", ".join(
-        f"{run.context} ({run.resources.partition})" if contexts.count(run.context) > 1 else run.context
-        for run in open_ones
-    )
+    open_ones = [each for each in members if not each.status.final]
+    contexts = [each.run.context for each in open_ones]
+    names: dict[bool, list[str]] = {True: [], False: []}
+    for each in open_ones:
+        name, partition = each.run.context, each.run.resources.partition
+        names[bool(each.status.attempts)].append(f"{name} ({partition})" if contexts.count(name) > 1 else name)
+    texts = [
+        f"{how} {', '.join(names[sent])}" for sent, how in ((True, "submitted to"), (False, "saved for")) if names[sent]
+    ]
     what = "each task" if entry.run.tasks else "it"
-    return f"submitted to {names}; {what} runs where it starts first{_how(store, members)}"
+    return f"{', '.join(texts)}; {what} runs where it starts first{_how(store, members)}"
 
 
 def first_cost(store: Store, race: str) -> list[str]:
