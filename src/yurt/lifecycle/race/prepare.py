@@ -55,7 +55,7 @@ def silent_sites(places: Sequence[Context], known: Collection[int] = ()) -> dict
         backend = connect.backend(place)
         try:
             connect.check_responds(place, backend)
-            backend.claims.wants([])  # any query that changes nothing
+            backend.claims.wants([])
         except (UnreachableError, RefusedError) as error:
             if isinstance(error, RefusedError) and error.code not in NO_CONNECTION:
                 raise
