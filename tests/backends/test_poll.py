@@ -177,8 +177,9 @@ def test_jobs_that_wait_for_a_home_sync(tmp_path: Path, awk: str) -> None:
         "|home_sync |3|PENDING|JobHeldAdmin|N/A||yurt-c",
         "|home_sync |4|RUNNING|None|N/A|n1|yurt-d",
         "|= 0|x|y|z |5|PENDING|JobHeldUser|N/A||yurt-e",
+        "|race_wait |6|PENDING|JobHeldUser|N/A||yurt-f",
     ]
-    refs = [RunRef(run, f"{tmp_path}/{run}", 0.0) for run in "abcde"]
+    refs = [RunRef(run, f"{tmp_path}/{run}", 0.0) for run in "abcdef"]
     answer = poll(tmp_path, rows, refs, awk=awk)
     found = queries.read_poll(answer, refs)
     assert {run: each.reason for run, each in found.items() if each.live == "held"} == {
@@ -186,5 +187,6 @@ def test_jobs_that_wait_for_a_home_sync(tmp_path: Path, awk: str) -> None:
         "b": "held; release it with `yurt release`",
         "c": "waiting for an administrator to release it",
         "e": "held; release it with `yurt release`",
+        "f": "no yurt command told its job who was first; run `yurt agent start`, then `yurt release`",
     }
     assert found["d"].live == "running"

@@ -47,6 +47,7 @@ def test_the_job_is_held_with_a_mark_in_its_comment() -> None:
     assert "--comment=home_sync paper" in options.arguments(own)
     plain = msgspec.structs.replace(PLAN, native_options={"hold": None, "comment": "home_sync"})
     assert "--comment=home_sync yurt:x7q4z" in options.arguments(plain)
+    assert "--hold" not in options.arguments(plain.later()), "a later start is not held again"
     assert options.waits_for_sync(plain.native_options) and not options.waits_for_sync({"comment": "home_sync"})
     without = options.arguments(msgspec.structs.replace(PLAN, run=RUN.unsynced()))
     assert "--hold" not in without and "--comment=yurt:x7q4z" in without

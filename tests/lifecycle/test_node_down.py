@@ -58,6 +58,12 @@ def break_node(laptop: Laptop, lab: Lab, down: list[str], run: str) -> str:
     laptop.starts(run)
     node = str(laptop.row(run)["node"]) or "n3"
     down.append(node)
+    kill_silently(lab, node, run)
+    return node
+
+
+def kill_silently(lab: Lab, node: str, run: str) -> None:
+    """Let a node of alpha fail, on which a run is running, without a signal to the run."""
     stopped = processes_of(run)
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in stopped:
@@ -65,7 +71,6 @@ def break_node(laptop: Laptop, lab: Lab, down: list[str], run: str) -> str:
                 os.kill(pid, number)
         if number == signal.SIGSTOP:
             assert control(lab, "update", f"nodename={node}", "state=down", "reason=test") == 0
-    return node
 
 
 @pytest.mark.slow

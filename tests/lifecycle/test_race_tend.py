@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from yurt.backends.slurm.states import UNANSWERED
 from yurt.errors import RefusedError, UnreachableError
 from yurt.lifecycle.race import submit, tend
 from yurt.model.progress import unwatched
-from yurt.model.run import Plan, Race, Run, Status
+from yurt.model.run import Plan, Race, Run, RunRef, Status
 from yurt.sites import connect
 from yurt.store import Store
 from yurt.testing.pod_claims import PodClaims
@@ -43,6 +44,10 @@ class Sites(PodClaims):
 
     up = True
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.released: list[str] = []
+
     def meanwhile(self) -> None:
         """Do what another process does."""
 
@@ -57,11 +62,24 @@ class Sites(PodClaims):
         return found
 
 
+class Queue:
+    """The queue of both clusters; it cancels nothing."""
+
+    def __init__(self, sites: Sites) -> None:
+        self._sites = sites
+
+    def release(self, jobs: Sequence[str]) -> None:
+        self._sites.released += jobs
+
+    def cancel_runs(self, runs: Sequence[RunRef]) -> dict[str, str]:
+        raise UnreachableError(f"alpha does not cancel {len(runs)} runs now", code="not-responding")
+
+
 @pytest.fixture
 def sites(monkeypatch: pytest.MonkeyPatch) -> Sites:
     found = Sites()
     found.open(RACE.folder)
-    monkeypatch.setattr(connect, "responding_backend", lambda _name: SimpleNamespace(claims=found))
+    monkeypatch.setattr(connect, "responding_backend", lambda _name: SimpleNamespace(claims=found, runs=Queue(found)))
     return found
 
 
@@ -139,4 +157,43 @@ def test_a_race_that_is_cancelled_gets_no_candidates(tmp_path: Path, sites: Site
 
 def test_a_race_without_candidates_submits_nothing(store: Store) -> None:
     """Another process has cancelled it while it was being prepared."""
-    assert submit.send(store, [], unwatched) == {}
+    assert submit.send(store, [], unwatched) == submit.Sent()
+
+
+@pytest.mark.parametrize(
+    ("winner", "state", "reason"),
+    [
+        (Status(state="queued", attempts=1), "starting", "beta was first"),
+        (
+            Status(state="unknown", reason="its node failed", native="NODE_FAIL", attempts=1),
+            "unknown",
+            "its node failed",
+        ),
+        (
+            Status(state="node_failed", reason="its node failed", attempts=1),
+            "node_failed",
+            "its node failed on beta; race again with `yurt retry r`",
+        ),
+        (
+            Status(state="waiting", reason="its node failed; it will be restarted", start=2, attempts=1),
+            "waiting",
+            "its node failed; it will be restarted",
+        ),
+    ],
+)
+def test_a_race_shows_the_failure_of_its_winner(
+    store: Store, sites: Sites, winner: Status, state: str, reason: str
+) -> None:
+    sites.claim(RACE.folder, 0, "b")
+    store.change(["b"], lambda _run, _status: winner)
+    tend.tend_one(store, "r")
+    entry = store.get("r")
+    assert entry is not None and (entry.status.state, entry.status.reason) == (state, reason)
+
+
+def test_a_held_job_that_was_told_too_late_is_released(store: Store, sites: Sites) -> None:
+    """A yurt command read its last question just before it gave its node back."""
+    sites.claim(RACE.folder, 0, "b")
+    store.change(["b"], lambda _run, _status: Status(state="held", native=f"PENDING ({UNANSWERED})", attempts=1))
+    tend.tend_one(store, "r")
+    assert sites.released == ["jobname=yurt-b"]

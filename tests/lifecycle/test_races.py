@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from functools import partialmethod
@@ -11,6 +12,7 @@ import pytest
 
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
+from tests.lifecycle.test_node_down import control, kill_silently
 from yurt.lab import Lab
 from yurt.store import Store
 from yurt.testing.waiting import eventually
@@ -25,7 +27,7 @@ class Races:
 
     def __init__(self, laptop: Laptop, ssh: Ssh) -> None:
         self.laptop, self._ssh = laptop, ssh
-        self.ledger = f"{SCRATCH}/races-{laptop.home.parent.name}"
+        self.ledger = f"{SCRATCH}/races-{os.urandom(4).hex()}"
 
     def ssh(self, name: str, command: str) -> str:
         """Run a command on a login host; return its output without that of the dotfiles."""
@@ -104,6 +106,15 @@ class Races:
 
 
 @pytest.fixture
+def down(lab: Lab) -> Iterator[list[str]]:
+    """Nodes of alpha that a test sets down; they are resumed at the end."""
+    nodes: list[str] = []
+    yield nodes
+    for node in nodes:
+        control(lab, "update", f"nodename={node}", "state=resume")
+
+
+@pytest.fixture
 def races(laptop: Laptop, lab: Lab) -> Iterator[Races]:
     made = Races(laptop, Ssh(lab))
     yield made
@@ -113,8 +124,7 @@ def races(laptop: Laptop, lab: Lab) -> Iterator[Races]:
 
 @pytest.mark.parametrize("winner", ["alpha", "beta"])
 def test_the_first_to_start_wins(races: Races, winner: str) -> None:
-    """A yurt command carries the claim of a cluster that cannot ask."""
-    races.allow(beta="race_wait: 2m")
+    """A yurt command carries the claim of a cluster that cannot ask; nothing is configured for that."""
     race = races.run("--race", "alpha,beta", "--hold", *races.work(1))
     assert races.laptop.row(race)["candidates"] == ["alpha", "beta"]
     assert races.laptop.quick("logs", race).code == 0, "none yet"
@@ -185,7 +195,6 @@ def test_the_key_of_a_race_can_only_claim(races: Races, lab: Lab) -> None:
 
 
 def test_a_sweep_is_raced_task_by_task(races: Races) -> None:
-    races.allow(beta="race_wait: 2m")
     race = races.run("--race", "alpha,beta", "--cpus", "8", "--grid", "n=0..9", *races.work(2))
     entry = races.laptop.ended(race)
     assert (entry["state"], entry["task_states"]) == ("completed", {"completed": 10})
@@ -211,7 +220,6 @@ def test_this_machine_takes_part(races: Races) -> None:
 
 
 def test_cancelled_and_raced_again(races: Races) -> None:
-    races.allow(beta="race_wait: 2m")
     race = races.run("--race", "alpha,beta", "--hold", "--name", "quick", *races.work())
     assert races.laptop.quick("cancel", race, "--json").json["data"][0]["state"] == "cancelled"
     assert races.left() == []
@@ -230,7 +238,7 @@ def test_cancelled_and_raced_again(races: Races) -> None:
 @pytest.mark.parametrize("waits", ["alpha", "beta"])  # so the claims are on the other one
 def test_a_silent_winner_is_released(races: Races, lab: Lab, waits: str) -> None:
     """The race waits for a site that does not respond, until the user gives it up."""
-    races.allow(**{waits: "race_wait: 2m"})
+    races.allow(**{"beta" if waits == "alpha" else "alpha": "race_wait: 0"})
     race = races.run("--race", "alpha,beta", "--hold", *races.work(1000))
     races.release("alpha")
     races.laptop.starts(race)
@@ -250,6 +258,7 @@ def test_a_silent_winner_is_released(races: Races, lab: Lab, waits: str) -> None
 
 
 def test_a_job_without_an_answer_gives_its_node_back(races: Races) -> None:
+    """After five starts it is held, until the user releases it."""
     races.allow(beta="race_wait: 2s")
     race = races.run("--race", "alpha,beta", "--hold", *races.work())
     races.release("beta")
@@ -259,14 +268,69 @@ def test_a_job_without_an_answer_gives_its_node_back(races: Races) -> None:
     assert "asks again later" in races.ssh("beta", f"cat {folder}/*/err.log")
     assert races.starts() == []
 
+    races.ssh("beta", f"for each in {folder}/*{job[5:]}/rounds; do printf '0\\n0\\n0\\n' >> $each; done")
+    again = f"squeue -h -n {job} -o '%i %r' | while read -r id why; do [ $why != BeginTime ] ||"
+    races.ssh("beta", f"{again} scontrol update jobid=$id starttime=now; done; :")
+    eventually(lambda: "JobHeldUser" in races.ssh("beta", f"squeue -h -n {job} -o '%r'"))
+    eventually(lambda: "told its job who was first" in races.show(race)["candidates"][1]["reason"])
+    assert "is held" in races.ssh("beta", f"cat {folder}/*/err.log") and races.starts() == []
+
     def completed() -> bool:
-        """Let it ask now instead of in two minutes; on a busy machine, an answer may take longer than it waits."""
-        again = f"squeue -h -n {job} -o '%i %r' | while read -r id why; do [ $why != BeginTime ] ||"
-        races.ssh("beta", f"{again} scontrol update jobid=$id starttime=now; done; :")
+        """Release it; on a busy machine, an answer may take longer than it waits."""
+        races.laptop.quick("release", race)
         return bool(races.laptop.row(race)["state"] == "completed")
 
     eventually(completed)
-    assert races.starts() == ["beta -"]
+    assert len(races.starts()) == 1
+
+
+@pytest.mark.parametrize("retries", [[], ["--retries", "1"]], ids=["none", "one"])
+@pytest.mark.slow
+def test_the_node_of_the_winner_fails(races: Races, lab: Lab, down: list[str], retries: list[str]) -> None:
+    races.laptop.environment["YURT_CLOCKS"] = "last_refresh=1 rest=0 forgiving=8 settling=2 lease=12"
+    script = f'echo "$YURT_CONTEXT -" >> {races.ledger}; [ "$YURT_RESTARTS" != 0 ] || sleep 300; echo done'
+    race = races.run("--race", "alpha,beta", "--hold", *retries, "sh", "-c", script)
+    races.release("alpha")
+    eventually(lambda: races.laptop.row(race)["state"] == "running" and races.starts() == ["alpha -"])
+    winner = next(each["id"] for each in races.show(race)["candidates"] if each["won"])
+    node = races.laptop.row(race)["node"]
+    down.append(node)
+    kill_silently(lab, node, winner)
+    states = set()
+
+    def final() -> bool:
+        states.add(races.laptop.row(race)["state"])
+        return bool(states & {"completed", "node_failed"})
+
+    eventually(final)
+    assert "starting" not in states
+    if retries:
+        assert races.laptop.row(race)["state"] == "completed" and races.starts() == ["alpha -"] * 2
+    else:
+        again = f"its node failed on alpha; race again with `yurt retry {race}`"
+        assert again in races.laptop.quick("show", race).out
+        assert races.laptop.quick("retry", race).code == 0
+        races.laptop.quick("cancel", "-")
+    eventually(races.are_over)
+
+
+def test_a_cluster_that_is_unreachable_joins_later(races: Races) -> None:
+    """The other one is the arbiter, also later. The cluster was never reached before."""
+    file = races.laptop.home / "config/contexts.yaml"
+    right = file.read_text()
+    file.write_text(right.replace("slurm_url: alice@alpha\n", "slurm_url: nobody@nowhere.invalid\n"))
+    assert file.read_text() != right
+    done = races.laptop.quick("run", "--json", "--race", "alpha,beta", "--hold", *races.work())
+    assert done.code == 0 and any("the candidate on alpha is saved" in each for each in done.json["warnings"]), done
+    race = done.json["data"]["run"]["id"]
+    assert {each["context"]: each["state"] for each in races.show(race)["candidates"]}["alpha"] == "waiting"
+    assert races.ssh("beta", f"ls {SCRATCH}/yurt/races") != ""
+    file.write_text(right)
+    eventually(lambda: races.laptop.quick("ps").code == 0 and len(races.jobs("alpha")) == 1)
+    races.release("alpha")
+    entry = races.laptop.ended(race)
+    assert (entry["state"], entry["context"], races.starts()) == ("completed", "alpha", ["alpha -"])
+    eventually(races.are_over)
 
 
 @pytest.mark.parametrize(
@@ -286,6 +350,7 @@ def test_a_job_without_an_answer_gives_its_node_back(races: Races) -> None:
     ],
 )
 def test_refused_before_anything_is_saved(races: Races, words: list[str], text: str) -> None:
+    races.allow(alpha="race_wait: 0", beta="race_wait: 0")
     done = races.laptop.quick("run", *words, "true")
     assert done.code in (2, 3, 5) and text in done.err, done
     assert races.laptop.quick("ps", "--cached", "--json").json["data"] == []
@@ -299,7 +364,6 @@ def test_ctrl_c_says_whether_the_race_is_saved(races: Races, monkeypatch: pytest
             add(index, *arguments)
         raise KeyboardInterrupt
 
-    races.allow(beta="race_wait: 2m")
     words = ["run", "--race", "alpha,beta", *races.work()]
     with monkeypatch.context() as patch:
         patch.setattr(Store, "add_candidates", partialmethod(interrupted, after=False))

@@ -94,20 +94,20 @@ def context(name: str, **keys: object) -> Context:
     return msgspec.convert({"name": name, "type": "slurm", "slurm_url": f"me@{name}", **keys}, Context)
 
 
-WAITS, ASKS, ASKED = {"race_wait": "2m"}, {"race_keys": True}, {"race_address": "me@there"}
+NEVER, ASKS, ASKED = {"race_wait": "0"}, {"race_keys": True}, {"race_address": "me@there"}
 
 
 @pytest.mark.parametrize(
     ("contexts", "mode", "expected"),
     [
-        ([context("a", **WAITS), context("b")], None, (1, ["wait", "here"])),
-        ([context("a"), context("b", **WAITS)], None, (0, ["here", "wait"])),
+        ([context("a"), context("b")], None, (0, ["here", "wait"])),
+        ([context("a"), context("b", **NEVER)], None, (1, ["wait", "here"])),
         ([context("a", **ASKED), context("b", **ASKS)], None, (0, ["here", "ssh"])),
-        ([context("a", **ASKS), context("b", **ASKED, **WAITS)], None, (1, ["ssh", "here"])),
-        ([context("a", **ASKED), context("b", **ASKS, **WAITS)], "grant", (0, ["here", "wait"])),
-        ([context("a"), LOCAL], None, (0, ["here", "carry"])),
-        ([LOCAL, context("a"), context("b", **WAITS)], None, (1, ["carry", "here", "wait"])),
-        ([context("a"), context("a", partition="long")], None, (0, ["here", "here"])),
+        ([context("a", **ASKS), context("b", **ASKED, **NEVER)], None, (1, ["ssh", "here"])),
+        ([context("a", **ASKED), context("b", **ASKS)], "grant", (0, ["here", "wait"])),
+        ([context("a", **NEVER), LOCAL], None, (0, ["here", "carry"])),
+        ([LOCAL, context("a"), context("b")], None, (1, ["carry", "here", "wait"])),
+        ([context("a", **NEVER), context("a", partition="long", **NEVER)], None, (0, ["here", "here"])),
     ],
 )
 def test_ways(contexts: list[Context], mode: Mode | None, expected: tuple[int, list[str]]) -> None:
@@ -116,12 +116,30 @@ def test_ways(contexts: list[Context], mode: Mode | None, expected: tuple[int, l
 
 
 @pytest.mark.parametrize(
+    ("contexts", "mode", "silent", "expected"),
+    [
+        ([context("a"), context("b")], None, {0}, (1, ["wait", "here"])),
+        ([context("a", **ASKED), context("b", **ASKS)], None, {0}, (1, ["wait", "here"])),
+        ([context("a", **ASKED), context("b", **ASKS)], None, {1}, (0, ["here", "wait"])),
+        ([context("a", **ASKED), context("b", **ASKS)], "arbiter", {1}, (0, ["here", "out"])),
+        ([context("a", **NEVER), context("b", **NEVER)], None, {1}, (0, ["here", "out"])),
+        ([context("a"), LOCAL], None, {0}, (1, ["wait", "here"])),
+    ],
+)
+def test_the_arbiter_is_a_site_that_responds(
+    contexts: list[Context], mode: Mode | None, silent: set[int], expected: tuple[int, list[str]]
+) -> None:
+    found = ways.choose(contexts, mode, silent)
+    assert (found.arbiter, found.ways) == expected
+
+
+@pytest.mark.parametrize(
     ("contexts", "mode"),
     [
-        ([context("a"), context("b")], None),
-        ([context("a", **WAITS), context("b"), context("c")], None),
-        ([context("a", **WAITS), context("b", **WAITS)], "arbiter"),
-        ([context("a", **ASKED), context("b", **ASKS)], "grant"),
+        ([context("a", **NEVER), context("b", **NEVER)], None),
+        ([context("a"), context("b", **NEVER), context("c", **NEVER)], None),
+        ([context("a"), context("b")], "arbiter"),
+        ([context("a", **ASKED, **NEVER), context("b", **ASKS, **NEVER)], "grant"),
     ],
 )
 def test_impossible_ways_say_what_to_set(contexts: list[Context], mode: Mode | None) -> None:
@@ -131,5 +149,6 @@ def test_impossible_ways_say_what_to_set(contexts: list[Context], mode: Mode | N
 
 
 def test_a_job_waits_at_most_two_minutes() -> None:
-    assert ways.wait_of(context("a", race_wait="3h")) == 120
+    assert ways.wait_of(context("a")) == ways.wait_of(context("a", race_wait="3h")) == 120
     assert ways.wait_of(context("a", race_wait="20s")) == 20
+    assert ways.wait_of(context("a", race_wait="0")) == 0

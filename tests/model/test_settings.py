@@ -29,6 +29,7 @@ OWN_KEYS = {row.key: row for row in TABLE if row.key}
 
 IN_CONTEXT = {
     "seconds": "str | None",
+    "wait": "str | None",
     "text": "str | None",
     "flag": "bool",
     "count": "int | None",

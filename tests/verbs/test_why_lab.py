@@ -112,8 +112,6 @@ def test_a_site_that_does_not_respond(laptop: Laptop, lab: Lab) -> None:
 
 @pytest.mark.slow
 def test_a_sweep_and_a_race_in_the_queue(laptop: Laptop) -> None:
-    file = laptop.home / "config/contexts.yaml"
-    file.write_text(file.read_text().replace("  beta:\n", "  beta:\n    race_wait: 2m\n", 1))
     whole = ["--cpus", "8", "--time", "5m", "--no-snapshot"]
     runs: list[str] = []
     try:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 
 from tests.why.test_failed import RUN
@@ -256,3 +257,12 @@ def test_commands_in_the_advice_exist() -> None:
 def test_a_limit_in_words_without_a_job() -> None:
     limit = SiteLimit(owner="QOS a", each="user", resource="mem", value=2048, used=512)
     assert amounts.words(limit, None) == "QOS a: at most 2 GB for each user; you have 512 MB"
+
+
+@pytest.mark.parametrize(
+    ("start", "words"), [(1, "it runs where it starts first"), (2, "it is restarted on the cluster")]
+)
+def test_what_a_race_waits_for(start: int, words: str) -> None:
+    run = msgspec.structs.replace(RUN, race=RUN.id)
+    found = pending(run, Status(state="requeued", start=start), None, 0)
+    assert found.advice.startswith(words) and (start == 1 or f"`yurt retry {RUN.id}`" in found.advice)

@@ -307,7 +307,7 @@ class Claims(Protocol):
         """End the claim of an item, so that another one can follow; return its holder, or an empty text."""
 
     def wants(self, folders: Sequence[str]) -> list[Want]:
-        """Return the claims that jobs in these run folders wait for."""
+        """Return the claims that jobs in these run folders wait for. Without folders, only see whether it responds."""
 
     def answer(self, answers: Sequence[tuple[str, str, str]]) -> None:
         """Tell jobs who holds what they asked for: run folder, word of the question, holder."""

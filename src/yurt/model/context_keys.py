@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from yurt.model.context import Context, ContextResources
-from yurt.model.resources import parse_gpus, parse_gres, parse_memory, parse_seconds, parse_time
+from yurt.model.resources import parse_gpus, parse_gres, parse_memory, parse_seconds, parse_time, parse_wait
 from yurt.model.settings import TABLE
 from yurt.model.settings_row import Row
 
@@ -163,6 +163,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "size": _checked(parse_memory, _text),
     "time": _checked(parse_time, _number_or_text),
     "seconds": _checked(parse_seconds, _text),
+    "wait": _checked(parse_wait, _text),
     "gpus": _checked(parse_gpus, _number_or_text),
     "gres": _checked(parse_gres, _text),
     "list": _list,

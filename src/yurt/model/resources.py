@@ -32,6 +32,11 @@ def parse_seconds(value: str | int) -> int:
     return seconds
 
 
+def parse_wait(value: str | int) -> int:
+    """Return seconds, from the same notations; 0 is allowed."""
+    return 0 if str(value).strip() in ("0", "0s", "0m") else parse_seconds(value)
+
+
 def _clock(text: str) -> int:
     """Return the seconds of minutes or one of Slurm's notations; 0 for another text."""
     days, dash, rest = text.rpartition("-")

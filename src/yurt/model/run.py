@@ -410,3 +410,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """If its job only keeps the resources for sessions."""
     race: Race | None = None
     """If it is a candidate of a race."""
+
+    def later(self) -> "Plan":
+        """Return the plan for a later start, which is not held again."""
+        options = {name: each for name, each in self.native_options.items() if name != "hold"}
+        return msgspec.structs.replace(self, native_options=options, run=self.run.unsynced())

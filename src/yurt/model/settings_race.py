@@ -24,10 +24,10 @@ RACE = (
     ),
     Row(
         key="race_wait",
-        form="seconds",
+        form="wait",
         site=True,
         example="2m",
-        about="How long a job of a race may wait on its node for a yurt command to say who was first, where it cannot"
-        " ask itself; at most 2m. A number without a unit is in minutes. Default: not at all.",
+        about="How long a job of a race waits on its node for a yurt command to say who was first, where it cannot ask"
+        " itself; at most 2m. A number without a unit is in minutes; 0: not at all. Default: 2m.",
     ),
 )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         "size",  # of memory
         "time",
         "seconds",  # a duration with a resolution of seconds
+        "wait",  # the same, or 0
         "gpus",  # 2, a100 or a100:2
         "gres",  # generic resources: gpu:a100:2,lustre:1
         "list",

@@ -37,6 +37,9 @@ class Races:
     def _add(self, run: Run, status: Status, plan: Plan | None) -> None:
         raise NotImplementedError
 
+    def _add_draft(self, run: str, draft: bytes) -> None:
+        raise NotImplementedError
+
     def _note_made(self, run: str) -> None:
         raise NotImplementedError
 
@@ -47,13 +50,19 @@ class Races:
             self._note_made(plan.run.id)
             self._db.execute("INSERT INTO open_races VALUES (?)", (plan.run.id,))
 
-    def add_candidates(self, race: str, plans: Sequence[Plan], status: Status) -> bool:
-        """Add candidates of a race, all or none; return False if the race is over, such as cancelled in between."""
+    def add_candidates(
+        self, race: str, plans: Sequence[Plan], status: Status, drafts: Mapping[str, bytes] | None = None
+    ) -> bool:
+        """Add candidates of a race, all or none; return False if the race is over, such as cancelled in between.
+
+        `drafts`, by run: see `Drafts.settle`.
+        """
         with self._transaction(durable=True):
             if self._db.execute("SELECT 1 FROM runs WHERE id = ? AND final", (race,)).fetchone():
                 return False
             for plan in plans:
                 self._add(plan.run, status, plan)
+                self._add_draft(plan.run.id, (drafts or {}).get(plan.run.id, b""))
         return True
 
     def _add_candidate(self, run: Run) -> None:

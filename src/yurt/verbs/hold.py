@@ -17,6 +17,9 @@ from yurt.sites import connect, folders
 from yurt.store import Entry, Store
 from yurt.verbs.result import Result
 
+QUEUED = ("queued", "held", "requeued")
+"""States of a run that can be held and released."""
+
 
 class Held(msgspec.Struct, frozen=True):
     """A run, and its state after the request."""
@@ -42,13 +45,13 @@ def _tell(names: Sequence[str], what: str) -> tuple[list[Held], list[str]]:
     """Send a request to the sites of runs; return the runs, and warnings."""
     index = folders.store()
     named = which(index, names)
-    runs = [each.run.id for entry in named for each in _in_queues(index, entry)]
+    runs = [each.run.id for entry in named for each in _in_queues(index, entry, what)]
     warnings = _refresh(index, runs)
     by_context: dict[str, list[str]] = {}
     for entry in index.several(runs):
-        by_context.setdefault(entry.run.context, []).extend(_jobs(entry))
+        by_context.setdefault(entry.run.context, []).extend(_jobs(index, entry))
         if entry.run.home_sync:  # from now on the user decides when it starts
-            connect.named_backend(entry.run.context).runs.forget_sync(_jobs(entry))
+            connect.named_backend(entry.run.context).runs.forget_sync(_jobs(index, entry))
         if what == "hold":
             index.note_held(entry.run.context, [entry.run.id], time.time())
             let_go(index, connect.named_backend(entry.run.context), entry)
@@ -68,13 +71,15 @@ def _tell(names: Sequence[str], what: str) -> tuple[list[Held], list[str]]:
     return list(found.values()), warnings
 
 
-def _in_queues(index: Store, entry: Entry) -> list[Entry]:
-    """Return what is in the queues for a run: of a race, its candidates."""
+def _in_queues(index: Store, entry: Entry, what: str) -> list[Entry]:
+    """Return what is in the queues for a run: of a race, its candidates; to release them, those in a queue."""
     if not entry.run.race:
         return [entry]
     from yurt.lifecycle.race.view import in_queues, is_race
 
     found = in_queues(index, entry) if is_race(entry.run) and entry.run.task is None else [entry]
+    if what == "release":
+        found = [each for each in found if each.run.tasks or each.status.state in QUEUED]
     return [each for each in found if kind_of(each.run.context_type).scheduler] or [entry]
 
 
@@ -87,7 +92,7 @@ def _refresh(index: Store, runs: Sequence[str]) -> list[str]:
     return refresh_contexts(index, sorted({entry.run.context for entry in index.several(runs)})).warnings
 
 
-def _jobs(entry: Entry) -> list[str]:
+def _jobs(index: Store, entry: Entry) -> list[str]:
     """Return the jobs of a run for the scheduler."""
     run, status = entry.run, entry.status
     if not kind_of(run.context_type).scheduler:
@@ -102,9 +107,13 @@ def _jobs(entry: Entry) -> list[str]:
             code="usage",
             hint=f"see `yurt show {run.id}`",
         )
-    if status.final or (status.state not in ("queued", "held", "requeued") and not run.tasks):
+    if status.final or (status.state not in QUEUED and not run.tasks):
         raise UserError(
             f"run {run.id} is not in the queue: it is {status.state}", code="usage", hint=f"see `yurt show {run.id}`"
         )
     names = [f"{run.id}+{offset}" for offset in status.offsets] if run.tasks else [run.id]
-    return [f"jobname={layout.job_name(name)}" for name in names]
+    alone = set[str]()
+    if run.race and run.tasks:  # the jobs of single tasks that gave their node back
+        held = [each for each in index.tasks(run.id).values() if each.state == "held"]
+        alone = {each.job.partition("_")[0] for each in held} - {"", *status.job.split(",")}
+    return [*(f"jobname={layout.job_name(name)}" for name in names), *sorted(alone)]

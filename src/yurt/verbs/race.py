@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from yurt.config import paths
 from yurt.errors import RefusedError, UserError, YurtError
 from yurt.lifecycle.outbox import claims
 from yurt.lifecycle.plan.request import Planned
@@ -126,18 +128,36 @@ def where(entry: Entry) -> str:
     members = store.several(store.candidates(entry.run.id))
     if not members:
         return entry.status.reason
-    open_ones = [each.run for each in members if not each.status.final]
-    contexts = [run.context for run in open_ones]
-    names = ", ".join(
-        f"{run.context} ({run.resources.partition})" if contexts.count(run.context) > 1 else run.context
-        for run in open_ones
-    )
+    open_ones = [each for each in members if not each.status.final]
+    contexts = [each.run.context for each in open_ones]
+    names: dict[bool, list[str]] = {True: [], False: []}
+    for each in open_ones:
+        name, partition = each.run.context, each.run.resources.partition
+        names[bool(each.status.attempts)].append(f"{name} ({partition})" if contexts.count(name) > 1 else name)
+    texts = [
+        f"{how} {', '.join(names[sent])}" for sent, how in ((True, "submitted to"), (False, "saved for")) if names[sent]
+    ]
     what = "each task" if entry.run.tasks else "it"
-    return f"submitted to {names}; {what} runs where it starts first{_how(store, members)}"
+    return f"{', '.join(texts)}; {what} runs where it starts first{_how(store, members)}"
 
 
-def _how(store: Store, members: Sequence[Entry]) -> str:
-    """Return in words how jobs find out who was first, if they cannot just look."""
+def first_cost(store: Store, race: str) -> list[str]:
+    """Return what it costs that jobs of a race wait for a yurt command, and how to avoid it, the first time they do."""
+    _asking, waiting = _ways(store, store.several(store.candidates(race)))
+    said = paths.data_home() / "cache" / "race-wait-said"
+    if not waiting or said.exists():
+        return []
+    with suppress(OSError):
+        paths.write_private(said, b"")
+    return [
+        f"a job on {' or '.join(waiting)} holds its node without work for up to {max(waiting.values())} s, until a yurt"
+        " command or the agent tells it who was first; without an answer it is queued again, and held after 5 starts;"
+        " to avoid that, run `yurt agent start`, or set `race_address` and `race_keys`, so that jobs ask by ssh"
+    ]
+
+
+def _ways(store: Store, members: Sequence[Entry]) -> tuple[dict[str, list[str]], dict[str, int]]:
+    """Return the contexts whose jobs ask each arbiter by ssh, and how long those wait that need a yurt command."""
     asking: dict[str, list[str]] = {}
     waiting: dict[str, int] = {}
     for entry in members:
@@ -147,6 +167,12 @@ def _how(store: Store, members: Sequence[Entry]) -> str:
             asking.setdefault(race.arbiter, []).append(entry.run.context)
         elif race is not None and not race.here and not race.carrier:
             waiting[entry.run.context] = race.wait
+    return asking, waiting
+
+
+def _how(store: Store, members: Sequence[Entry]) -> str:
+    """Return in words how jobs find out who was first, if they cannot just look."""
+    asking, waiting = _ways(store, members)
     texts = [f"; jobs on {', '.join(dict.fromkeys(names))} ask {arbiter} by ssh" for arbiter, names in asking.items()]
     if waiting:
         where, longest = ", ".join(waiting), max(waiting.values())

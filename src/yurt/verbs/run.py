@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from yurt.config import contexts, facts, neptune, unused_keys
-from yurt.errors import YurtError
+from yurt.errors import UnreachableError, YurtError
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Planned, Request
 from yurt.model import layout
@@ -92,14 +92,21 @@ def race(
 ) -> Result[Entry]:
     """Plan one run for each candidate, a context and its request, and submit them as a race: the first to start wins.
 
-    Nothing is submitted unless all of them can be planned. Otherwise as `run`.
+    Nothing is submitted unless all of them can be planned, but those whose site does not respond. Otherwise as `run`.
     """
     from yurt.lifecycle.race.submit import submit
+    from yurt.verbs.race import first_cost
 
     try:
-        places, plans = [], []
+        places, plans, absent = [], [], list[str]()
         for context, request in candidates:
-            place, planned, _known = _planned(request, context, after, after_any, watch, offline=False)
+            try:
+                place, planned, _known = _planned(request, context, after, after_any, watch)
+            except UnreachableError as error:  # it needs something that only its site knows, such as its environment
+                absent.append(f"{error.message}; the race goes on without {context}")
+                if len(absent) == len(candidates):
+                    raise
+                continue
             places.append(place)
             plans.append(planned)
         index = folders.store()
@@ -116,7 +123,8 @@ def race(
         raise
     entry = index.get(entry.run.id) or entry
     unused = [text for place in places for text in unused_keys.first_time(place.name)]
-    return Result(kind="run", data=entry, warnings=[*unused, *neptune.first_time(entry.run.settings), *warnings])
+    told = [*unused, *neptune.first_time(entry.run.settings), *first_cost(index, entry.run.id)]
+    return Result(kind="run", data=entry, warnings=[*told, *absent, *warnings])
 
 
 def _note_refused(error: YurtError) -> None:

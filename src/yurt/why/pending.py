@@ -67,7 +67,8 @@ def pending(
     job = _job(status.job or number, run.id, live)
     native = _native(run, status, job, details)
     help_ = advice(native) if run.context_type == "slurm" else LOCAL_ADVICE
-    help_ = RACE_ADVICE if run.race == run.id else help_
+    if run.race == run.id:
+        help_ = RACE_ADVICE if status.start == 1 else AGAIN_ADVICE
     partition = job.partition if job is not None else details.partition if details is not None else ""
     parts = _partitions(partition, live)
     return Pending(
@@ -101,6 +102,8 @@ def _never_completes(first: Awaited) -> bool:
 LOCAL_ADVICE = "it starts when runs before it have finished: `yurt cluster local` lists them"
 
 RACE_ADVICE = "it runs where it starts first, and is cancelled elsewhere; `yurt cluster` shows what is free"
+
+AGAIN_ADVICE = "it is restarted on the cluster that was first; to race again, `yurt cancel RUN`, then `yurt retry RUN`"
 
 
 def advice(native: str) -> str:

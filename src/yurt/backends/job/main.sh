@@ -12,7 +12,7 @@ all_completed() { # all_completed FOLDER...: whether runs completed; removed run
 run_start() { # run_start NONCE [K]: passes the gate, runs your command, records the result. With K: only start K
   mask=$(umask)
   umask 077
-  nonce=$1 only=${2-} patience=
+  nonce=$1 only=${2-} patience='' later='' held=''
   stopped=
   trap 'stopped=early' TERM
   trap '' USR1 USR2
@@ -74,6 +74,10 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
     finish 143 "$stopped"
   fi
   [ "$unclaimed" != race ] || finish 0 race
+  if [ "$unclaimed" = unanswered ]; then
+    echo "nobody told its job which cluster was first, and it cannot be queued again from its node" > @WHY@
+    finish 78
+  fi
   [ -z "$unclaimed" ] || finish 143 stopped
   # Defined only for a run with predecessors.
   if [ "$k" -eq 1 ] && type predecessors_completed > /dev/null 2>&1 && ! predecessors_completed; then finish 1 after; fi

@@ -1,5 +1,5 @@
 # A candidate of a race: your command starts only if this candidate holds the claim. Needs gate.sh and claim.sh before it.
-take_claim() { # sets `unclaimed` to why your command must not start: race (another holds the claim) or stopped; else empty
+take_claim() { # sets `unclaimed` to why your command must not start: race (another holds the claim), unanswered or stopped; else empty
   unclaimed=stopped began_asking=$(date +%s) pause=1 asking=$nonce-$$-${born:-0}-${SLURM_RESTART_COUNT:-0}
   item=$(((race_first + race_step * ${YURT_TASK_INDEX:-0} + race_items) % race_items))
   rm -f @WANT@* # of an earlier start
@@ -7,7 +7,7 @@ take_claim() { # sets `unclaimed` to why your command must not start: race (anot
     holder=$(ask)
     case $holder in "$candidate") unclaimed='' ;; '' | *[!a-z0-9-]*) holder='' ;; *) unclaimed=race ;; esac
     [ -z "$holder" ] || break
-    [ "$(date +%s)" -lt $((began_asking + race_wait)) ] || give_back
+    [ "$(date +%s)" -lt $((began_asking + race_wait)) ] || give_back || { unclaimed=unanswered && break; }
     sleep "$pause" &
     wait $! # a signal ends it
     [ "$pause" -ge 5 ] || pause=$((pause + 1))
@@ -30,19 +30,24 @@ by_ssh() { # asks the arbiter through ssh: from this node, or through the login 
     return
   printf '%s\n' "$reply" | sed -n 's/^yurt-race \([a-z0-9-]*\)$/\1/p' | grep . # a login may print more lines
 }
-give_back() { # nobody has answered: gives the node back; a later job asks again
+give_back() { # nobody has answered: gives the node back; a later job asks again. Fails if that is not possible
   began_asking=$(date +%s)
   [ "$kind" = slurm ] || return 0 # nothing is reserved on this machine
   rm -f "@WANT@$asking" # a claim that is carried now would have to wait for the later job
-  echo "yurt: nobody told this job within $race_wait s whether another cluster was first; it asks again later" >&2
   echo "$began_asking" >> @ROUNDS@
-  delay=$(wc -l < @ROUNDS@)
-  delay=$((60 << (delay > 5 ? 5 : delay)))
+  rounds=$(wc -l 2> /dev/null < @ROUNDS@ || echo 1) # the disk may be full
+  later=now+$((60 << (rounds > 5 ? 5 : rounds))) held='' how=requeue again='asks again later'
+  if [ "$rounds" -ge 5 ] && [ -z "$race_here" ] && ! type reach > /dev/null 2>&1; then # each round costs a node that does nothing
+    later='' held=yes how=requeuehold again='is held, and asks again when you release it'
+  fi
+  echo "yurt: nobody told this job within $race_wait s whether another cluster was first; it $again" >&2
   next=1
   while read_written "@START@$next" > /dev/null; do next=$((next + 1)); done
-  if reply=$(later=now+$delay && submit_next_job "$next"); then
+  if reply=$(submit_next_job "$next"); then
     job_id "$reply" >> @JOBS@
     exit 0
   fi
-  timeout 30 scontrol requeue "$job" 2> /dev/null && exit 0
+  timeout 30 scontrol "$how" "$job" 2> /dev/null && exit 0
+  later='' held=''
+  [ "$rounds" -lt 5 ]
 }

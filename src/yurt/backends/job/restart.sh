@@ -64,16 +64,16 @@ restart() { # requeues this job or submits another; if that fails, the next yurt
     sleep 5
   done
 }
-submit_next_job() ( # submit_next_job K: submits a job for start K, not before `later`, in the environment of the first submission
+submit_next_job() ( # submit_next_job K: submits a job for start K, not before `later` or, with `held`, on hold, in the environment of the first submission
   for name in $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\)=.*/\1/p'); do
     [ "$name" = SLURM_CONF ] || unset "$name"
   done
   plain_slurm
   umask "$mask"
   if [ -n "$sweep" ]; then # an array of one task, so that the job name contains its number
-    with_shares submit --dependency="afterany:$job" ${later:+--begin="$later"} --job-name="yurt-${sweep##*/}+$YURT_TASK_INDEX" --array=0 \
+    with_shares submit --dependency="afterany:$job" ${later:+--begin="$later"} ${held:+--hold} --job-name="yurt-${sweep##*/}+$YURT_TASK_INDEX" --array=0 \
       --comment="yurt:${sweep##*/}:$1:$YURT_TASK_INDEX:0" @JOB@ "$nonce" "$1" "$YURT_TASK_INDEX" < /dev/null
   else
-    with_shares submit --dependency="afterany:$job" ${later:+--begin="$later"} @JOB@ "$nonce" "$1" < /dev/null
+    with_shares submit --dependency="afterany:$job" ${later:+--begin="$later"} ${held:+--hold --comment="race_wait yurt:${run##*/}"} @JOB@ "$nonce" "$1" < /dev/null
   fi
 )

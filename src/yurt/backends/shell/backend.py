@@ -208,7 +208,7 @@ class ShellBackend(ABC):
         rest = f"job_rest() {{ printf %s {quoting.quote(script.below_the_head())}; }}\n"
         text = script.gate() + receiver + self.launcher() + rest + script.placer()
         used = script.used(plan)
-        held = plan if start == 1 else msgspec.structs.replace(plan, run=plan.run.unsynced())
+        held = plan if start == 1 else plan.later()
         answer = ownership.run(
             self.host,
             [plan.run.folder, *script.elsewhere(plan)],

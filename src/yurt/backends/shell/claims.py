@@ -42,6 +42,9 @@ class ShellClaims:
         return self._run([folder], 'me=$4 && end_claim "$1" "$2" "$3"; :', folder, str(item), who, _me(), own=True)
 
     def wants(self, folders: Sequence[str]) -> list[Want]:
+        if not folders:
+            self._host.run(":")
+            return []
         lines = self._run(folders, "wants", *folders).splitlines()
         found = [line.split(" ") for line in lines]
         with self._host.reading():

@@ -191,9 +191,7 @@ def several_tasks(resources: Resources, more: Mapping[str, str | None]) -> bool:
 
 def next_start(plan: Plan) -> str:
     """Return the command with which job.sh submits a later start: like the first one, but never held."""
-    own = {name: each for name, each in plan.native_options.items() if name != "hold"}
-    later = msgspec.structs.replace(plan, native_options=own, run=plan.run.unsynced())
-    return " ".join(["sbatch", "--parsable", *(quoting.quote(each) for each in arguments(later))])
+    return " ".join(["sbatch", "--parsable", *(quoting.quote(each) for each in arguments(plan.later()))])
 
 
 def as_typed(options: Sequence[str]) -> str:

@@ -76,13 +76,13 @@ absent=$({
   }
   substr($0, 1, 2) == "= " { status = substr($0, 3); next }
   !headed && /^\|COMMENT *\|JOBID\|STATE\|/ { headed = 1; next }
-  { unsynced = substr($0, 2, 10) == "home_sync "; $0 = substr($0, 13) }
+  { comment = substr($0, 2, 10); $0 = substr($0, 13) }
   $6 ~ /^yurt-/ {
     name = $6
     for (at = 7; at <= NF; at++) name = name "|" $at # job names of users may contain anything
     state = $2
     job = $1
-    if (unsynced && state == "PENDING" && $3 == "JobHeldUser") $3 = "JobHeldUser home_sync"
+    if (comment ~ /^(home_sync|race_wait) $/ && state == "PENDING" && $3 == "JobHeldUser") $3 = "JobHeldUser " substr(comment, 1, 9)
     if (state == "PENDING") $0 = job "|" state "|" $3 "|||" name # the estimated start time changes all the time
     alive = state ~ /^(PENDING|RUNNING|CONFIGURING|SUSPENDED|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|SPECIAL_EXIT|RESV_DEL_HOLD|STOPPED|RESIZING|SIGNALING|STAGE_OUT)$/
     run = substr(name, 6)

@@ -57,7 +57,10 @@ UNLAUNCHED = "launch failed requeued held"
 UNSYNCED = "JobHeldUser home_sync"
 """What poll.sh prints as the reason of a job that is held until a home sync."""
 
-HELD = ("JobHeldUser", UNSYNCED, "JobHeldAdmin", "JobHoldMaxRequeue", UNLAUNCHED)
+UNANSWERED = "JobHeldUser race_wait"
+"""What it prints for a job of a race that is held after several starts without an answer: see job/race.sh."""
+
+HELD = ("JobHeldUser", UNSYNCED, UNANSWERED, "JobHeldAdmin", "JobHoldMaxRequeue", UNLAUNCHED)
 
 REASONS = {
     "Priority": "other jobs have higher priority",
@@ -67,6 +70,7 @@ REASONS = {
     "DependencyNeverSatisfied": "its dependency can never be satisfied; it will not start",
     "JobHeldUser": "held; release it with `yurt release`",
     UNSYNCED: WAITS_FOR_SYNC,
+    UNANSWERED: "no yurt command told its job who was first; run `yurt agent start`, then `yurt release`",
     "JobHeldAdmin": "waiting for an administrator to release it",
     "JobHoldMaxRequeue": "it was requeued too often",
     UNLAUNCHED: "its launch on the node failed",

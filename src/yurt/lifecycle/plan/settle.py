@@ -114,6 +114,11 @@ def settle_later(encoded: bytes, now: Context, index: Store, watch: Watch = unwa
     return settle(msgspec.structs.replace(draft, context=context), facts, index, watch)
 
 
+def with_plan(encoded: bytes, plan: Plan) -> bytes:
+    """Return a saved draft with another plan, such as that of a candidate of a race."""
+    return msgspec.json.encode(msgspec.structs.replace(msgspec.json.decode(encoded, type=Draft), plan=plan))
+
+
 def with_signal(wanted: RestartPolicy, limit: int | None) -> RestartPolicy:
     """Fill in when the run is signalled before its time limit, which is in seconds."""
     if not wanted.max_requeues or limit is None:

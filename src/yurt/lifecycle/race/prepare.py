@@ -1,15 +1,19 @@
-"""Prepares a race on its sites: the folder of its claims, and the keys with which jobs of other sites reach it."""
+"""Prepares a race on its sites: chooses the arbiter among those that respond, makes the folder of its claims, and the
+keys with which jobs of other sites reach it.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from yurt.backends.kinds import kind_of
 from yurt.config import paths
 from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
+from yurt.lifecycle.outbox.submit import NO_CONNECTION
 from yurt.lifecycle.race import ways
 from yurt.lifecycle.race.ways import Choice
 from yurt.model import layout
@@ -17,6 +21,7 @@ from yurt.model.context import Context
 from yurt.model.race import Mode, item_of, order
 from yurt.model.run import Plan, Race
 from yurt.sites import connect
+from yurt.sites.fan_out import side_by_side
 
 KEY_LIFE = 30 * 86400.0
 """Seconds after which the key of a race is of no use, even if nobody has removed it."""
@@ -37,6 +42,45 @@ Taker = tuple[Context, Plan]
 """Who takes part in a race: a context, and the plan of a run there."""
 
 
+def silent_sites(places: Sequence[Context], known: Collection[int] = ()) -> dict[int, YurtError]:
+    """Return why the sites of candidates do not respond, by their number; query all but the known ones at once."""
+    found: dict[int, YurtError] = {}
+    sites: dict[str, list[int]] = {}
+    for at, place in enumerate(places):
+        if at not in known and not kind_of(place.type).here:
+            sites.setdefault(f"{place.slurm_url} {place.storage_dir}", []).append(at)
+
+    def one(numbers: Sequence[int]) -> None:
+        place = places[numbers[0]]
+        backend = connect.backend(place)
+        try:
+            connect.check_responds(place, backend)
+            backend.claims.wants([])
+        except (UnreachableError, RefusedError) as error:
+            if isinstance(error, RefusedError) and error.code not in NO_CONNECTION:
+                raise
+            found.update(dict.fromkeys(numbers, error))
+
+    if sites:
+        side_by_side(one, list(sites.values()))
+    return found
+
+
+def choose(places: Sequence[Context], mode: Mode | None, silent: Mapping[int, YurtError]) -> Choice:
+    """Return the choice among the sites that respond. UnreachableError: none does, or they cannot decide the race."""
+    if not silent:
+        return ways.choose(places, mode)
+    why, first = "; ".join(dict.fromkeys(each.message for each in silent.values())), next(iter(silent.values()))
+    if len(silent) == len(places):
+        text = f"no site of this race responds, and nothing was submitted: {why}"
+        raise UnreachableError(text, code=first.code, hint=first.hint)
+    try:
+        return ways.choose(places, mode, silent)
+    except UserError as error:
+        text = f"{why}; without it, {error.message}"
+        raise UnreachableError(text, code=first.code, hint=error.hint) from None
+
+
 def new_race(race: str, takers: Sequence[Taker], choice: Choice) -> Race:
     """Return the race itself: where its claims and its keys will be."""
     arbiter = takers[choice.arbiter][1]
@@ -44,6 +88,12 @@ def new_race(race: str, takers: Sequence[Taker], choice: Choice) -> Race:
     keys = dict.fromkeys((plan.run.context, _key_folder(plan, race)) for plan in by_ssh)
     folder = layout.race(_base(arbiter), race)
     return Race(id=race, arbiter=arbiter.run.context, folder=folder, keys=list(keys))
+
+
+def moved(race: Race, takers: Sequence[Taker], choice: Choice) -> Race:
+    """Return a race with its claims on another site; what is left on the old one is removed at the end."""
+    new, old = new_race(race.id, takers, choice), [(race.arbiter, race.folder), *race.keys]
+    return msgspec.structs.replace(new, keys=list(dict.fromkeys([*new.keys, *old])))
 
 
 def prepare(
@@ -62,6 +112,8 @@ def prepare(
         first, step = order(at, len(takers), plan.run.tasks) if plan.run.tasks else (0, 1)
         own = msgspec.structs.replace(race, keys=[], first=first, step=step, here=way == "here")
         words, wait = ssh.get(_site(place, plan), []), ways.wait_of(place)
+        if way == "out":
+            continue
         if way == "carry":
             own = msgspec.structs.replace(own, carrier=_carrier(), wait=ways.LONGEST)
         elif way == "ssh" and words:
@@ -69,12 +121,12 @@ def prepare(
         else:
             own = msgspec.structs.replace(own, wait=wait or ways.TRIES)
         if way == "ssh" and not words:
-            problem = _problem(place, arbiter, why[_site(place, plan)])
-            if mode == "arbiter" or (not wait and problem.exit_code != UnreachableError.exit_code):
+            problem, may_wait = _problem(place, arbiter, why[_site(place, plan)]), wait and mode != "arbiter"
+            if not may_wait and problem.exit_code != UnreachableError.exit_code:
                 raise problem
-            rest = "so its jobs wait for an answer" if wait else "so the race goes on without it"
+            rest = "so its jobs wait for an answer" if may_wait else "so the race goes on without it"
             notes.append(f"{problem.message}, {rest}")
-            if not wait:
+            if not may_wait:
                 continue
         made.append(candidate(plan, own))
     return made, notes
@@ -96,6 +148,7 @@ def _keys(takers: Sequence[Taker], race: Race, arbiter: Context) -> tuple[dict[s
     why: dict[str, YurtError] = {}
     for site, backend in backends.items():
         try:
+            connect.check_responds(sites[site][0], backend)
             public[site] = backend.claims.make_key(folders[site])
         except UnreachableError as error:
             why[site] = error

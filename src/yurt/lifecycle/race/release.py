@@ -15,8 +15,7 @@ import msgspec
 from yurt.config import contexts
 from yurt.errors import UnreachableError, YurtError
 from yurt.lifecycle.outbox.cancellations import request, tell_cancel
-from yurt.lifecycle.race import ways
-from yurt.lifecycle.race.prepare import Taker, new_race, prepare
+from yurt.lifecycle.race.prepare import Taker, choose, moved, prepare, silent_sites
 from yurt.lifecycle.race.submit import send
 from yurt.model import ids, layout
 from yurt.model.progress import Watch
@@ -46,16 +45,22 @@ def release(store: Store, whole: Plan, held: Held, who: str, watch: Watch) -> li
         if (entry := store.get(name)) is not None and (plan := store.plan(name)) is not None
     ]
     others = _distinct([(entry, plan) for entry, plan in members if entry.run.context != silent])
+    ready = [
+        (entry, plan) for entry, plan in others if not store.draft(entry.run.id)
+    ]  # their sites were reached before
     try:
         arbiter = connect.responding_backend(race.arbiter).claims
         for item in items:
             arbiter.end(race.folder, item, who)
-        gone = [plan for entry, plan in others if entry.status.final]
+        gone = [plan for entry, plan in ready if entry.status.final]
         made = [_fresh(plan) for plan in gone]
     except UnreachableError:
-        if race.arbiter != silent or not others:
+        if race.arbiter != silent or not ready:
             raise
-        made = _elsewhere(store, whole, race, others)
+        made = _elsewhere(store, whole, race, ready)
+        for entry, _plan in others:
+            if store.draft(entry.run.id):
+                _withdraw(store, entry)
     for item in items:
         store.forget_holder(race.id, item)
     store.reopen_race(race.id)
@@ -81,22 +86,21 @@ def _fresh(plan: Plan) -> Plan:
 
 
 def _elsewhere(store: Store, whole: Plan, race: Race, others: Sequence[tuple[Entry, Plan]]) -> list[Plan]:
-    """Open new claims on another site, and replace all candidates there, whose jobs know only the old claims."""
+    """Open new claims on another site; and replace these candidates, whose jobs know only the old claims."""
     count = whole.run.tasks
     takers: list[Taker] = [
         (contexts.site(plan.run.context), _unordered(_fresh(plan), count)) for _entry, plan in others
     ]
-    choice = ways.choose([place for place, _plan in takers], None)
-    moved = new_race(race.id, takers, choice)
-    old = [(race.arbiter, race.folder), *race.keys]
-    moved = msgspec.structs.replace(moved, keys=list(dict.fromkeys([*moved.keys, *old])))
-    store.settle(msgspec.structs.replace(whole, race=moved))
-    made, _notes = prepare(moved, takers, choice)
-    claims = connect.named_backend(moved.arbiter).claims
+    places = [place for place, _plan in takers]
+    choice = choose(places, None, silent_sites(places))
+    new = moved(race, takers, choice)
+    store.settle(msgspec.structs.replace(whole, race=new))
+    made, _notes = prepare(new, takers, choice)
+    claims = connect.named_backend(new.arbiter).claims
     for entry, plan in others:
         _withdraw(store, entry)
         for item in _begun(store, entry, plan):
-            claims.claim(moved.folder, item, entry.run.id)
+            claims.claim(new.folder, item, entry.run.id)
     return made
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from yurt.backends.slurm.states import UNANSWERED
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle.outbox import claims
 from yurt.lifecycle.outbox.cancellations import request, tell_cancel
@@ -26,6 +27,9 @@ from yurt.store.tasks import usual
 
 BEGUN = ("running", "starting", "requeued", "unknown")
 """States of a candidate whose job may have asked who holds the claim."""
+
+PENDING = ("waiting", "submitting", "queued", "held", "starting")
+"""States that the index shows until a refresh has seen the job of a candidate start."""
 
 FULL = ("disk-full", "quota-full")
 """Why a site cannot change its file of keys now, but later."""
@@ -60,6 +64,7 @@ def tend_one(store: Store, race: str) -> list[str]:
             store.note_holders(race, _evident(before, store.holders(race), whole.run.tasks))
     holders = store.holders(race)
     withdraw(store, whole.run, before.members, holders)
+    _let_start(before.members, holders)
     after = _look(store, race)
     # Another process may have seen by now how candidates ended that started after this one asked. So an item that
     # nobody holds is shown as it was before; and if nobody answered, it is not over.
@@ -168,6 +173,15 @@ def withdraw(store: Store, whole: Run, members: Sequence[tuple[Entry, Plan]], ho
                 tell_cancel(store, alive, connect.responding_backend(entry.run.context).runs)
 
 
+def _let_start(members: Sequence[tuple[Entry, Plan]], holders: dict[int, str]) -> None:
+    """Release a job that is held after its last question, which a yurt command has answered in the same moment."""
+    for entry, _plan in members:
+        if entry.status.state == "held" and UNANSWERED in entry.status.native and entry.run.id in holders.values():
+            with suppress(YurtError):
+                jobs = [f"jobname={layout.job_name(entry.run.id)}"]
+                connect.responding_backend(entry.run.context).runs.release(jobs)
+
+
 def _lost(store: Store, whole: Run, entry: Entry, plan: Plan, holders: dict[int, str]) -> Iterator[str]:
     """Yield what a candidate lost and still has in the queue: itself, or tasks of a sweep."""
     run = entry.run.id
@@ -201,17 +215,23 @@ def present(
         status = merged(own, holder)
         if not count:
             winner = next((run for run, _status in own if run.id == holder), None)
-            store.set_race(placed(whole.run, winner), _explained(status, winner))
+            store.set_race(placed(whole.run, winner), _explained(whole.run.id, status, winner))
         elif known.get(item) != status:
             found[item] = status
     if found:
         store.set_race_tasks(whole.run.id, found, f"0-{count - 1}" if count > 1 else "0")
 
 
-def _explained(status: Status, winner: Run | None) -> Status:
-    if winner is None or status.final or status.state in ("running", "requeued"):
+def _explained(race: str, status: Status, winner: Run | None) -> Status:
+    """Return the status of a race that is its winner's, in other words where the winner alone does not say enough."""
+    if winner is None:
         return status
-    return msgspec.structs.replace(status, state="starting", reason=f"{winner.context} was first")
+    if status.state == "node_failed":
+        how = f"{status.reason or 'its node failed'} on {winner.context}; race again with `yurt retry {race}`"
+        return msgspec.structs.replace(status, reason=how)
+    if status.state in PENDING and status.start == 1:  # its job has started, as the claim proves
+        return msgspec.structs.replace(status, state="starting", reason=f"{winner.context} was first")
+    return status
 
 
 def _status(entry: Entry, plan: Plan, tasks: dict[int, Status], item: int) -> Status:

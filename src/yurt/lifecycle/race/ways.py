@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import msgspec
@@ -11,13 +11,14 @@ from yurt.backends.kinds import kind_of
 from yurt.errors import UserError, one_of
 from yurt.model.context import Context
 from yurt.model.race import Mode
-from yurt.model.resources import parse_seconds
+from yurt.model.resources import parse_wait
 
-Way = Literal["here", "ssh", "wait", "carry"]
-"""How a job learns who holds the claim: it reads the folder; asks by ssh; waits for a yurt command; starts one."""
+Way = Literal["here", "ssh", "wait", "carry", "out"]
+"""How a job learns who holds the claim: it reads the folder; asks by ssh; waits for a yurt command; starts one. Or it
+cannot, and its candidate takes no part."""
 
 LONGEST = 120
-"""Seconds that a job may wait for an answer, with a node that does nothing."""
+"""Seconds that a job waits for an answer at most, with a node that does nothing."""
 
 TRIES = 60
 """Seconds for which a job tries to reach the arbiter by ssh."""
@@ -29,36 +30,39 @@ class Choice(msgspec.Struct, frozen=True):
     arbiter: int
     ways: list[Way]
 
-    @property
-    def mode(self) -> Mode:
-        return "grant" if "wait" in self.ways else "arbiter"
 
+def choose(contexts: Sequence[Context], mode: Mode | None, silent: Collection[int] = ()) -> Choice:
+    """Return the best choice. UserError if there is none, with what to set.
 
-def choose(contexts: Sequence[Context], mode: Mode | None) -> Choice:
-    """Return the best choice. UserError if there is none, with what to set."""
-    found: list[tuple[tuple[int, int, int], Choice]] = []
+    `silent`: the numbers of the candidates whose sites do not respond now, of which no one can be the arbiter.
+    """
+    found: list[tuple[tuple[int, int, int, int], Choice]] = []
     for number, arbiter in enumerate(contexts):
-        ways = [way(each, arbiter, mode) for each in contexts]
-        if all(ways):
+        ways = [way(each, arbiter, mode, silent=at in silent) for at, each in enumerate(contexts)]
+        if number not in silent and all(ways):
             known = [each for each in ways if each is not None]
-            rank = (known.count("wait"), int(kind_of(arbiter.type).here), number)
+            rank = (known.count("out"), known.count("wait"), int(kind_of(arbiter.type).here), number)
             found.append((rank, Choice(number, known)))
     if found:
         return min(found, key=lambda each: each[0])[1]
     raise _impossible(contexts, mode)
 
 
-def way(candidate: Context, arbiter: Context, mode: Mode | None) -> Way | None:
-    """Return how jobs of a candidate can reach the folder of an arbiter; None if they cannot."""
+def way(candidate: Context, arbiter: Context, mode: Mode | None, *, silent: bool = False) -> Way | None:
+    """Return how jobs of a candidate can reach the folder of an arbiter; None if they cannot.
+
+    On a silent site no key can be made now, so its jobs wait; if they may not, the candidate is out.
+    """
     if same_site(candidate, arbiter):
         return "here"
     if kind_of(candidate.type).here:
         return "carry"
-    if kind_of(arbiter.type).here:
-        return "wait" if mode != "arbiter" and wait_of(candidate) else None
-    if mode != "grant" and arbiter.race_address and candidate.race_keys:
+    asked = not kind_of(arbiter.type).here and mode != "grant" and arbiter.race_address
+    if asked and candidate.race_keys and not silent:
         return "ssh"
-    return "wait" if mode != "arbiter" and wait_of(candidate) else None
+    if mode != "arbiter" and wait_of(candidate):
+        return "wait"
+    return "out" if silent else None
 
 
 def same_site(one: Context, other: Context) -> bool:
@@ -68,7 +72,7 @@ def same_site(one: Context, other: Context) -> bool:
 
 def wait_of(context: Context) -> int:
     """Return for how many seconds a job may wait for an answer; 0 if it may not."""
-    return min(LONGEST, parse_seconds(context.race_wait) or 0) if context.race_wait else 0
+    return min(LONGEST, LONGEST if context.race_wait is None else parse_wait(context.race_wait))
 
 
 def _impossible(contexts: Sequence[Context], mode: Mode | None) -> UserError:
