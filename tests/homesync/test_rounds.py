@@ -86,10 +86,12 @@ def test_replaced_and_deleted_versions_are_in_dated_backups_under_their_names(st
     (star.roots["local"] / "a" / "b").unlink()
     outcome = only(star.sync())
     assert outcome.code == 0
-    (mine,), (theirs,) = outcome.backups["local"], outcome.backups["alpha"]
-    assert {str(each.relative_to(mine)) for each in Path(mine).rglob("*") if each.is_file()} == {"a/.hidden", "c"}
-    assert {str(each.relative_to(theirs)) for each in Path(theirs).rglob("*") if each.is_file()} == {"a/b"}
-    assert Path(mine).parent == star.backups("local")
+    found = {
+        place: {str(each.relative_to(dated)) for dated in folders for each in Path(dated).rglob("*") if each.is_file()}
+        for place, folders in outcome.backups.items()
+    }
+    assert found == {"local": {"a/.hidden", "c"}, "alpha": {"a/b"}}
+    assert {Path(each).parent for each in outcome.backups["local"]} == {star.backups("local")}
 
 
 def test_a_root_that_is_not_mounted_stops_the_sync(star: Star) -> None:

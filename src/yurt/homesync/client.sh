@@ -1,5 +1,6 @@
 # The client side of a sync, after side.sh: on this machine (locked=1: yurt holds the lock), or on the hub's login host.
-# Its arguments are those of Unison, after the roots. Set before: link profile server_root.
+# Its arguments are those of Unison, after the roots. Set before: link profile server_root, keep=1 to copy no deletions,
+# and refilling=1 if one of the sides has lost everything and is filled again.
 prepare
 if [ -n "$locked" ]; then
     note_owner
@@ -19,4 +20,8 @@ if [ -n "$link" ]; then
 fi
 start
 root=$(cd -- "$root" && pwd -P) # as -prefer and -force name it
+# Until such a sync has reached its end, what is still missing must not count as deleted; finish.sh removes the mark.
+[ -z "$refilling" ] || : > "$UNISON/yurt/refill.$record"
+[ ! -e "$UNISON/yurt/refill.$record" ] || set -- -ignorearchives "$@"
+[ -z "$keep" ] || set -- -nodeletion "$root" -nodeletion "$server_root" "$@"
 exec "$found" "$profile" "$root" "$server_root" "$@"

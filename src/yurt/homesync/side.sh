@@ -1,6 +1,6 @@
 # One side of a sync: its folder, its lock, its root and its Unison. Shared by serve.sh and client.sh.
 # Set before: token stamp client client_name place identity root unison backups known record check again partly here,
-# and direct=1 if a person reads along.
+# refill=1 if it has lost everything and is filled again, and direct=1 if a person reads along.
 
 say() { # WORD [TEXT]: a line for yurt on standard error; Unison passes it on
     if [ -z "$direct" ]; then
@@ -78,7 +78,9 @@ check_root() {
     /*) ;;
     *) root=$HOME/$root ;;
     esac
-    if [ -z "$known" ] && ! is_listed "$root"; then
+    if [ -n "$refill" ]; then
+        { mkdir -p -- "$root" && : > "$root/.yurt-home"; } || refuse root "$root"
+    elif [ -z "$known" ] && ! is_listed "$root"; then
         { mkdir -p -- "$root" && : >> "$root/.yurt-home"; } || refuse root "$root"
         printf '%s\n' "$root" >> "$UNISON/yurt/roots"
     fi
@@ -131,7 +133,7 @@ list_waiting() { # in the background, as the scheduler takes its time; `start` w
 
 start() { # the environment of Unison; the archives are found under this name on every login host of a site
     # From the stamp on, an edit counts as made during this sync. So it comes before the files are looked at.
-    [ -n "$again$partly" ] || sure_begin "$record" "$token"
+    [ -n "$again$partly" ] || [ "$check" = no-begin ] || sure_begin "$record" "$token"
     sure_check "$record" "$root" "$check" || refuse edited
     wait
     waits=waits
