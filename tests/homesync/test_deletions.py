@@ -154,8 +154,9 @@ def test_a_home_without_files_is_filled_again(star: Star, lost: str) -> None:
     refused = star.yurt("home", "sync", "--yes")
     assert refused.code == 5 and f"`yurt home sync --refill {lost}`" in refused.out, refused
     done = star.yurt("home", "sync", "--refill", lost)
-    assert done.code == 0, done
+    assert done.code == 0 and f"{lost} had no files any more" in done.err, done
     assert files(star, "local") == files(star, "alpha") == 5
+    assert f"{lost} has not lost all its files" in star.yurt("home", "sync", "--refill", lost).err
     shutil.rmtree(star.roots[lost] / "data")
     assert only(star).problem_code == "home-vanished"
 

@@ -170,8 +170,8 @@ def _summary(each: Outcome) -> str:
         f"{render.count(each.deleted, 'file')} deleted" if each.deleted else "",
         render.amount(each.size) if each.size else "",
     ]
-    text = ", ".join(count for count in counts if count) or "no changes"
-    text += f", {each.seconds:.1f} s"
+    none = [] if each.failed else ["no changes"]
+    text = ", ".join([*(filter(None, counts)), *([] if any(counts) else none), f"{each.seconds:.1f} s"])
     if each.conflicts:
         text += f"; {render.count(len(each.conflicts), 'conflict')}: see `yurt home conflicts`"
     if each.deletions:

@@ -21,7 +21,7 @@ fi
 start
 root=$(cd -- "$root" && pwd -P) # as -prefer and -force name it
 # Until such a sync has reached its end, what is still missing must not count as deleted; finish.sh removes the mark.
-[ -z "$refilling" ] || : > "$UNISON/yurt/refill.$record"
+[ -z "$refilling" ] || true > "$UNISON/yurt/refill.$record" || refuse folder "$UNISON/yurt"
 [ ! -e "$UNISON/yurt/refill.$record" ] || set -- -ignorearchives "$@"
 [ -z "$keep" ] || set -- -nodeletion "$root" -nodeletion "$server_root" "$@"
 exec "$found" "$profile" "$root" "$server_root" "$@"

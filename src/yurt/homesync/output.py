@@ -19,11 +19,13 @@ _SUMMARY = re.compile(
     re.MULTILINE,
 )
 _ENTRY = re.compile(rb"^  (skipped|failed|partially transferred): ", re.MULTILINE)
+# A line begins after a newline, or after a progress text, which Unison overwrites by a carriage return.
 _ARROW = re.compile(
-    rb"^(?P<left>.{8}) (?P<arrow>--[-?]->|<-[-?]--|==[=?]=>|<=[=?]==|error) (?P<right>.{10}) (?P<path>.+?)  \n",
+    rb"(?:^|(?<=\r))(?P<left>.{8}) (?P<arrow>--[-?]->|<-[-?]--|==[=?]=>|<=[=?]==|error) "
+    rb"(?P<right>.{10}) (?P<path>.+?)  \n",
     re.MULTILINE | re.DOTALL,
 )
-_KEPT = re.compile(rb"^(?P<left>.{8}) <=\?=> (?P<right>.{10}) (?P<path>.+?)  \n", re.MULTILINE | re.DOTALL)
+_KEPT = re.compile(rb"(?:^|(?<=\r))(?P<left>.{8}) <=\?=> (?P<right>.{10}) (?P<path>.+?)  \n", re.MULTILINE | re.DOTALL)
 _NO_CONTENT = re.compile(rb"^(?:deleted |props   |.{15}(?:deleted|props) | {9}error)")
 _FAILED = re.compile(rb"^Failed \[", re.MULTILINE)
 _PERCENT = re.compile(rb"(\d{1,3})%  [0-9:?-]+ ETA")
@@ -96,9 +98,8 @@ def read(out: bytes, err: bytes, token: str) -> Printed:
         if each["token"] == token.encode()
     ]
     err = _SIDE.sub(b"", err)
-    lines = _without_progress(out)
-    moves = [*_ARROW.finditer(lines)]
-    held = {os.fsdecode(each["path"]): each["right"].isspace() for each in _KEPT.finditer(lines)}
+    moves = [*_ARROW.finditer(out)]
+    held = {os.fsdecode(each["path"]): each["right"].isspace() for each in _KEPT.finditer(out)}
     errors = {os.fsdecode(each["path"]) for each in moves if each["arrow"] == b"error"}
     summary = None
     for summary in _SUMMARY.finditer(err):  # noqa: B007 (the last one)
@@ -175,6 +176,7 @@ def _why_failed(path: bytes, out: bytes) -> str:
     _, found, rest = out.partition(b"Failed [" + path + b"]: ")
     if not found:
         return ""
+    rest = _without_progress(rest)
     following = _FAILED.search(rest)
     why = _one_line(rest[: following.start()] if following else rest)
     return "it was changed during the sync; sync again" if why.startswith(CHANGED) else why

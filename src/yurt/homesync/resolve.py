@@ -13,7 +13,7 @@ from yurt.errors import RefusedError
 from yurt.homesync import rounds
 from yurt.homesync.config import Homes
 from yurt.homesync.conflicts import Choice, Conflict
-from yurt.homesync.outcomes import NOT_CONFIRMED, Outcome
+from yurt.homesync.outcomes import Outcome
 from yurt.homesync.places import all_places
 from yurt.homesync.sync import parts
 from yurt.model.progress import Event, Watch, unwatched
@@ -116,11 +116,9 @@ def _keep(
     homes: Homes, spoke: str, choices: Sequence[Choice], watch: Watch, *, keep: str, new: Sequence[str] = ()
 ) -> list[Outcome]:
     """Copy the versions of one of the places of a pair over those of the other one, and new paths both ways."""
-    deletions = [each for each in choices if each.conflict.why == NOT_CONFIRMED]
-    changes = [each for each in choices if each not in deletions]
-    # For Unison, a deletion is no conflict.
-    outcomes = _run(homes, spoke, _paths(deletions), ["-force", keep, *_deleting(deletions)], watch)
-    return outcomes + _run(homes, spoke, [*_paths(changes), *new], ["-prefer", keep, *_deleting(changes)], watch)
+    # With -prefer, Unison would copy what is no conflict for it, such as a large deletion, the other way.
+    kept = _run(homes, spoke, _paths(choices), ["-force", keep, *_deleting(choices)], watch)
+    return kept + _run(homes, spoke, new, [], watch)
 
 
 def _run(homes: Homes, spoke: str, paths: Sequence[str], arguments: Sequence[str], watch: Watch) -> list[Outcome]:

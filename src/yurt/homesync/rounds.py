@@ -46,7 +46,11 @@ def run(
         passes = _passes(pairs, start, extra_arguments, watch, profiles, agree=agree)
         outcomes = [_total(passes[pair.name]) for pair in pairs if pair.name in passes]
         outcomes = finish.run(homes, pairs, passes, outcomes, full=whole(extra_arguments))
-    ledger.add(outcomes)
+    try:
+        ledger.add(outcomes)
+    except OSError as error:
+        note = f"this sync is not recorded: cannot write {ledger.file()}: {error.strerror}"
+        outcomes = [msgspec.structs.replace(each, warnings=[*each.warnings, note]) for each in outcomes]
     return Round(outcomes)
 
 

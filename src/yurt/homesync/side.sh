@@ -43,6 +43,8 @@ prepare() {
 
 take_lock() { # Unison inherits descriptor 9: the lock is held until it ends, also if it is killed
     command -v flock > /dev/null || refuse no-flock
+    # Not `:` or exec: a failed redirection of these ends a shell.
+    true 2> /dev/null >> "$UNISON/yurt/lock" || refuse folder "$UNISON/yurt"
     exec 9>> "$UNISON/yurt/lock"
     flock -n 9 || take_over
     note_owner
@@ -79,9 +81,9 @@ check_root() {
     *) root=$HOME/$root ;;
     esac
     if [ -n "$refill" ]; then
-        { mkdir -p -- "$root" && : > "$root/.yurt-home"; } || refuse root "$root"
+        { mkdir -p -- "$root" && true > "$root/.yurt-home"; } || refuse root "$root"
     elif [ -z "$known" ] && ! is_listed "$root"; then
-        { mkdir -p -- "$root" && : >> "$root/.yurt-home"; } || refuse root "$root"
+        { mkdir -p -- "$root" && true >> "$root/.yurt-home"; } || refuse root "$root"
         printf '%s\n' "$root" >> "$UNISON/yurt/roots"
     fi
     [ -e "$root/.yurt-home" ] || refuse vanished "$root"

@@ -38,6 +38,9 @@ ARCHIVES = (
 )
 
 
+REFILLED = "had no files any more, so this sync copied them from the other place"
+
+
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
     """One sync of one pair."""
 
@@ -210,7 +213,7 @@ def _repeated(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) 
             installed.add(place.name)
         elif not start.refilling and _has_lost_everything(start.refill, done):
             start = msgspec.structs.replace(start, refilling=True)
-            warnings.append(f"{start.refill} had no files any more; this sync copied them from the other place")
+            warnings.append(f"{start.refill} {REFILLED}")
         elif "archives are locked" in printed.fatal and "-ignorelocks" not in more:
             # Left by a Unison that was killed while it saved its archives: we hold the locks of both sides.
             more.append("-ignorelocks")
@@ -257,6 +260,8 @@ def _files(top: Path) -> Iterator[Path]:
 def _outcome(pair: Pair, outcome: Outcome, done: Finished) -> Outcome:
     printed = done.printed
     to_hub, to_spoke = printed.to_client, printed.to_server
+    bad = {each.path for each in printed.failed}
+    arrived = [path for path in printed.copied if path not in bad]
     if pair.client is pair.spoke:
         to_hub, to_spoke = to_spoke, to_hub
     return msgspec.structs.replace(
@@ -265,7 +270,7 @@ def _outcome(pair: Pair, outcome: Outcome, done: Finished) -> Outcome:
         transferred=printed.transferred,
         to_hub=to_hub,
         to_spoke=to_spoke,
-        size=_size(pair.client, printed.copied) if pair.client.here else None,
+        size=_size(pair.client, arrived) if pair.client.here else None,
         skipped=printed.skipped,
         failed=printed.failed,
     )

@@ -126,7 +126,12 @@ def sync(
     done = [] if missed and not only else rounds.run(homes, only, watch=watch, agree=agree, refill=refill).outcomes
     if any(each.released for each in done):
         _refresh(watch)
-    return result([*done, *missed])
+    found = result([*done, *missed])
+    refilled = any(warning.endswith(one_sync.REFILLED) for warning in found.warnings)
+    if refill and not refilled and any(each.code < 3 for each in done):
+        note = f"{refill} has not lost all its files, so this was a usual sync; see `yurt home backups` for lost ones"
+        return msgspec.structs.replace(found, warnings=[*found.warnings, note])
+    return found
 
 
 def delete_too(planned: Plan, done: Sequence[Outcome], *, watch: Watch = unwatched) -> Result[list[Outcome]]:
