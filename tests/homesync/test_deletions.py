@@ -76,6 +76,27 @@ def test_a_large_deletion_is_not_copied_without_a_question(star: Star) -> None:
     assert files(star, "alpha") == 1
 
 
+@pytest.mark.parametrize("answer", [True, False])
+def test_on_a_terminal_a_large_deletion_is_a_question(
+    star: Star, monkeypatch: pytest.MonkeyPatch, answer: bool
+) -> None:
+    fill(star, "data", 101)
+    star.write("local", "note", "x", age=100)
+    only(star)
+    shutil.rmtree(star.roots["local"] / "data")
+    asked: list[str] = []
+
+    def confirm(text: str, **_options: object) -> bool:
+        asked.append(text)
+        return answer
+
+    monkeypatch.setattr("yurt.cli.home_sync._on_terminal", lambda: True)
+    monkeypatch.setattr("click.confirm", confirm)
+    done = star.yurt("home", "sync")
+    assert asked == ["delete these files on alpha, too? Backups are kept."], done
+    assert (done.code, files(star, "alpha")) == ((0, 1) if answer else (1, 102)), done
+
+
 def test_the_conflicts_show_a_large_deletion_and_undo_it(star: Star) -> None:
     fill(star, "data/run7", 101)
     star.write("local", "note", "x", age=100)

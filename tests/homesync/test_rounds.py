@@ -210,7 +210,7 @@ def test_a_lock_that_cannot_be_written_is_named(star: Star) -> None:
     lock.mkdir()
     outcome = only(star.sync())
     assert (outcome.problem_exit, outcome.problem_code) == (5, "site-refused"), outcome
-    assert "alpha: cannot use the folder" in outcome.problem and "or written" in outcome.problem
+    assert "alpha: cannot use the folder" in outcome.problem and "read or written" in outcome.problem
 
 
 def test_a_root_that_cannot_be_written_is_named(star: Star) -> None:

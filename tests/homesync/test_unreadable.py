@@ -71,6 +71,17 @@ def test_files_that_cannot_be_read_can_be_skipped(star: Star) -> None:
     assert star.read("local", "folder/inside") == "x"
 
 
+def test_a_home_that_cannot_be_read_is_not_taken_for_an_empty_one(star: Star) -> None:
+    star.write("alpha", "a", "x", age=100)
+    only(star)
+    star.roots["alpha"].chmod(0o300)
+    outcome = only(star)
+    assert (outcome.problem_code, outcome.problem_exit) == ("site-refused", 5), outcome
+    assert "it cannot be created, read or written" in outcome.problem
+    star.roots["alpha"].chmod(0o700)
+    assert only(star).code == 0
+
+
 def test_skipping_does_not_hide_other_failures(star: Star) -> None:
     star.write("local", "a", "x", age=100)
     only(star)

@@ -109,10 +109,15 @@ def sync(names: tuple[str, ...], hub: str, folder: str, *, yes: bool, refill: st
 def _agrees(done: list[Outcome]) -> bool:
     """Ask about the large deletions that a sync has left out. False without a terminal, or if there are none."""
     others = dict.fromkeys(deletion.other for each in done for deletion in each.deletions)
-    if not others or app.current().json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not others or not _on_terminal():
         return False
     where = render.plain(" and ".join(others))
     return click.confirm(f"delete these files on {where}, too? Backups are kept.", default=False, err=True)
+
+
+def _on_terminal() -> bool:
+    """Whether there is a user to ask."""
+    return not app.current().json and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _print_round(outcomes: list[Outcome]) -> None:
@@ -131,7 +136,7 @@ def _confirmed(planned: Plan, survey: Survey, *, yes: bool) -> bool:
     """Show what the first sync would copy; return whether the user agrees. False without a terminal."""
     if yes:
         return True
-    if app.current().json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not _on_terminal():
         return False
     from yurt.cli import home_guard
 

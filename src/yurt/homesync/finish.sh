@@ -13,7 +13,7 @@ done
 # So that a home that loses all its files before the next sync is not synced, see check_root; nor is one refused that a
 # sync has emptied.
 (
-    sure_enter "$root" && [ -e .yurt-home ] || exit
+    sure_enter "$root" && [ -r . ] && [ -e .yurt-home ] || exit
     set -- *
     if [ ! -e "$1" ] && [ ! -h "$1" ]; then : > .yurt-home; elif [ ! -s .yurt-home ]; then echo files > .yurt-home; fi
 )

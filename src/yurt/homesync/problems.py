@@ -80,7 +80,7 @@ def _refusal(pair: Pair, said: Side) -> YurtError:
     if said.word == "no-flock":
         return RefusedError(f"{name} has no program `flock`, which keeps two syncs apart", code="site-refused")
     return RefusedError(
-        f"{name}: cannot use the folder {said.text}: it cannot be created or written, or belongs to another user",
+        f"{name}: cannot use the folder {said.text}: it cannot be created, read or written, or belongs to another user",
         code="site-refused",
         hint="choose another root in homes.yaml, or correct its permissions",
     )
