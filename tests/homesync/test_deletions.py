@@ -167,9 +167,11 @@ def test_a_large_deletion_of_files_whose_contents_are_compared(star: Star) -> No
     assert star.read("local", "other") == "2"
 
 
+@pytest.mark.parametrize("age", [0, 100])
 @pytest.mark.parametrize("lost", ["local", "alpha"])
-def test_a_home_without_files_is_filled_again(star: Star, lost: str) -> None:
-    fill(star, "data", 5)
+def test_a_home_without_files_is_filled_again(star: Star, lost: str, age: int) -> None:
+    for each in range(5):
+        star.write("local", f"data/{each}", "x", age=age)  # the last sync is unsure of files that were new then
     only(star)
     shutil.rmtree(star.roots[lost] / "data")
     refused = star.yurt("home", "sync", "--yes")

@@ -113,3 +113,13 @@ def test_a_login_host_that_reaches_no_other_place() -> None:
     with pytest.raises(UserError) as alone:
         install.addresses(Homes(places={"alpha": PlaceSettings()}), Place("alpha", homes))
     assert "add another home" in alone.value.hint
+
+
+def test_only_the_paths_since_the_last_full_sync_are_kept() -> None:
+    """The lists of a home with many conflicts are long."""
+    ledger.add([msgspec.structs.replace(CONFLICT, skipped=[Skipped("old", "changed")])])
+    ledger.add([CONFLICT])
+    ledger.add([msgspec.structs.replace(CONFLICT, paths=["b"], skipped=[Skipped("b", "changed")])])
+    known = ledger.read().outcomes["local-alpha"]
+    assert [[each.path for each in outcome.skipped] for outcome in known] == [[], ["a"], ["b"]]
+    assert [each.path for each in ledger.read().conflicts()] == ["a", "b"]

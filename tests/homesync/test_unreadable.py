@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.homesync.star import Login, Star
-from yurt.homesync import gate
+from yurt.homesync import gate, output, unreadable
 from yurt.homesync.outcomes import Outcome, Skipped
 
 WHY = "cannot be read on alpha: permission denied"
@@ -46,6 +46,7 @@ def test_a_file_that_cannot_be_read_is_named_everywhere(star: Star) -> None:
         assert (outcome.code > 0, outcome.conflicts) == (True, [])
     assert star.read("local", "project/other") == star.read("alpha", "here") == "x"
     assert gate.problem(outcome) == f"'project/secret key' was not synced: {WHY}"
+    assert f"'project/secret key' was not synced: {WHY}" in " ".join(star.yurt("home", "status").out.split())
     shown = star.yurt("home", "sync")
     assert shown.code == 1 and f"not synced: project/secret key: {WHY}" in shown.out, shown
     assert "`yurt home profile --skip-unreadable`" in shown.out
@@ -80,6 +81,12 @@ def test_a_home_that_cannot_be_read_is_not_taken_for_an_empty_one(star: Star) ->
     assert "it cannot be created, read or written" in outcome.problem
     star.roots["alpha"].chmod(0o700)
     assert only(star).code == 0
+
+
+def test_a_folder_that_failed_for_another_reason_keeps_it(star: Star) -> None:
+    full, partly = Skipped("full", "No space left on device"), Skipped("partly", output.PARTLY)
+    found = unreadable._replaced([full, partly], star.place("alpha"), ["full/a", "partly/a", "partly.txt"])
+    assert found == [full, Skipped("partly/a", WHY, unreadable=True)]
 
 
 def test_skipping_does_not_hide_other_failures(star: Star) -> None:

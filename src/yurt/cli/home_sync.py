@@ -128,8 +128,16 @@ def _print_round(outcomes: list[Outcome]) -> None:
     if app.current().quiet and not any(each.code for each in outcomes):
         return
     jobs = [job for each in outcomes for job in each.released]
-    texts = [f"{each.spoke}: {_summary(each)}" for each in outcomes] + [f"released job {job}" for job in jobs]
+    texts = [f"{each.spoke}: {_summary(each)}{_first_path(each)}" for each in outcomes]
+    texts += [f"released job {job}" for job in jobs]
     print(render.plain(f"{time.strftime('%H:%M:%S')}  {'; '.join(texts)}"), flush=True)
+
+
+def _first_path(each: Outcome) -> str:
+    """Return which path was not synced, for a line; empty if there is none."""
+    from yurt.homesync import gate
+
+    return f" ({gate.problem(each)})" if each.code < 3 and (each.failed or each.deletions) else ""
 
 
 def _confirmed(planned: Plan, survey: Survey, *, yes: bool) -> bool:

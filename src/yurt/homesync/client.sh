@@ -7,6 +7,9 @@ if [ -n "$locked" ]; then
 else
     take_lock
 fi
+# Before the empty root is accepted: until such a sync has reached its end, what is missing must not count as deleted.
+# finish.sh removes the mark.
+[ -z "$refilling" ] || true > "$UNISON/yurt/refill.$record" || refuse folder "$UNISON/yurt"
 check_root
 list_waiting
 find_unison
@@ -20,8 +23,6 @@ if [ -n "$link" ]; then
 fi
 start
 root=$(cd -- "$root" && pwd -P) # as -prefer and -force name it
-# Until such a sync has reached its end, what is still missing must not count as deleted; finish.sh removes the mark.
-[ -z "$refilling" ] || true > "$UNISON/yurt/refill.$record" || refuse folder "$UNISON/yurt"
 [ ! -e "$UNISON/yurt/refill.$record" ] || set -- -ignorearchives "$@"
 [ -z "$keep" ] || set -- -nodeletion "$root" -nodeletion "$server_root" "$@"
 exec "$found" "$profile" "$root" "$server_root" "$@"

@@ -75,7 +75,6 @@ def once(
     start = start.another(check="required" if doubts.paths else "no-check", again=start.again, partly=partly, keep=keep)
     folders, token = [start.folder], start.token
     copied = [*doubts.paths]
-    notes: list[str] = []
     idle = False
     outcome = Outcome(hub=pair.hub.name, spoke=pair.spoke.name, began=began, ended=began, code=3)
     try:
@@ -87,16 +86,16 @@ def once(
             folders, token = [before.folder, start.folder], before.token
             early, notes = compare_contents(pair, before, doubts.paths, watch)
             copied += early.printed.copied
-            done, warnings = _repeated(pair, start, arguments, watch)
-        warnings = [*notes, *warnings]
+            done, more = _repeated(pair, start, arguments, watch)
+            warnings += [*notes, *more]
         copied += done.printed.copied
         outcome = _outcome(pair, outcome, done)
         outcome = outcome if early is None else _joined(_outcome(pair, outcome, early), outcome)
         outcome = msgspec.structs.replace(outcome, warnings=warnings)
         if guard is not None and done.printed.kept:
             decided = deletions.decide(pair, done.printed.kept, guard)
-            outcome, more = _delete(pair, start, outcome, decided, watch)
-            folders += more
+            outcome, backups = _delete(pair, start, outcome, decided, watch)
+            folders += backups
         if guard is not None and outcome.failed:
             outcome = unreadable.named(pair, outcome, guard.profile)
         idle = not (outcome.transferred or outcome.failed or done.printed.jobs_wait)
@@ -245,7 +244,7 @@ def _joined(first: Outcome, second: Outcome) -> Outcome:
         to_hub=first.to_hub + second.to_hub,
         to_spoke=first.to_spoke + second.to_spoke,
         deleted=first.deleted + second.deleted,
-        size=(first.size or 0) + (second.size or 0),
+        size=None if first.size is None or second.size is None else first.size + second.size,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from yurt.config import contexts
-from yurt.homesync import ledger, pending, places, profile
+from yurt.homesync import gate, ledger, pending, places, profile
 from yurt.homesync.config import Homes
 from yurt.homesync.outcomes import NOT_CONFIRMED, Deletion, Outcome
 from yurt.homesync.places import Pair, Place
@@ -35,7 +35,7 @@ class PairStatus(msgspec.Struct, frozen=True, kw_only=True):
     code: int | None
     """The exit code of the last sync."""
     problem: str
-    """Why the last sync failed, if it did."""
+    """Why the last sync did not succeed, with the first path that was not synced; empty if it did."""
     seconds: float | None
     """How long the last sync took."""
     transferred: int
@@ -92,7 +92,7 @@ def status() -> Result[HomeStatus]:
                 synced=None if good is None else good.ended,
                 tried=None if last is None else last.ended,
                 code=None if last is None else last.code,
-                problem="" if last is None else last.problem,
+                problem=gate.problem(last) if last is not None and last.code else "",
                 seconds=None if last is None else last.seconds,
                 transferred=0 if last is None else last.transferred,
                 conflicts=len(mine),
