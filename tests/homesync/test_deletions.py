@@ -234,6 +234,15 @@ def test_the_installed_home_sync_keeps_large_deletions(tmp_path: Path, monkeypat
     shutil.rmtree(star.roots["beta"] / "small")
     done = home_sync()
     assert done.returncode == 0 and files(star, "alpha") == files(star, "beta") == 150, done
+    star.write("alpha", "other", "x", age=100)
+    assert home_sync().returncode == 0
+    (star.roots["beta"] / "other").unlink()
+    reaches = ssh.read_text()
+    ssh.write_text(reaches.replace("host=$1", "case $* in *' sh') exit 255 ;; esac\nhost=$1"))
+    done = home_sync()
+    assert done.returncode == 1 and "cannot count the files" in done.stderr and files(star, "alpha") == 151, done
+    ssh.write_text(reaches)
+    assert home_sync().returncode == 0 and files(star, "alpha") == 150
     shutil.rmtree(star.roots["beta"] / "data" / "it's one")
     star.write("beta", "new", "x", age=100)
     done = home_sync()

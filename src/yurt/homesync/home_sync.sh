@@ -74,12 +74,13 @@ sync_all() { # sync_all ARGUMENT...: a sync of everything; the modes of the two 
     ! grep -E '^  (skipped|failed|partially transferred): ' "$script.err" | grep -v "$gone" |
     grep -vx '  skipped:  (properties changed on both sides)' | grep -qv ' has unknown file type)$'; then code=0; fi
 }
-count_gone() { # count_gone REACH ROOT: prints how many files of a home the deletions would remove, and how many it has
+count_gone() { # count_gone REACH ROOT: prints how many files of a home the deletions would remove, and how many it has;
+  # nothing if the home cannot say
   {
     printf 'count() {\n%s\n}\ncount %s << "%s"\n' "$count_files" "$2" "$token"
     cat "$script.gone"
     printf '%s\n' "$token"
-  } | "$1" | awk '{ sum += last; last = $1 } END { print sum + 0, last + 0 }'
+  } | "$1" | awk -v paths="$(wc -l < "$script.gone")" '{ sum += last; last = $1 } END { if (NR == paths + 1) print sum, last }'
 }
 delete() { # copies the deletions that the last Unison left out, unless they are many
   read -r files home << end
@@ -88,12 +89,12 @@ end
   read -r files_here home_here << end
 $(count_gone reach_here "$quoted_root")
 end
-  files=$((files + files_here))
-  [ "$home" -ge "$home_here" ] || home=$home_here
-  if [ "$files" = 0 ]; then
+  if [ -z "$files" ] || [ -z "$files_here" ]; then
     echo "home_sync: cannot count the files that are deleted on one side; they are kept" >&2
     return 1
   fi
+  files=$((files + files_here))
+  [ "$home" -ge "$home_here" ] || home=$home_here
   if [ "$files" -gt "$most" ] || { [ "$home" -ge "$large_home" ] && [ $((files * share)) -gt "$home" ]; }; then
     echo "home_sync: $files files are deleted on one side only; confirm that with 'home_sync -batch'" >&2
     return 1

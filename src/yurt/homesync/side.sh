@@ -87,7 +87,7 @@ check_root() {
         printf '%s\n' "$root" >> "$UNISON/yurt/roots"
     fi
     [ -e "$root/.yurt-home" ] || refuse vanished "$root"
-    [ -r "$root" ] && [ -x "$root" ] || refuse root "$root" # it would look empty
+    if [ ! -r "$root" ] || [ ! -x "$root" ]; then refuse root "$root"; fi # it would look empty
     set -- "$root"/*
     if [ -e "$1" ] || [ -h "$1" ]; then
         [ -s "$root/.yurt-home" ] || echo files > "$root/.yurt-home" || :
