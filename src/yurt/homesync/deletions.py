@@ -54,8 +54,8 @@ class Decision(msgspec.Struct, frozen=True):
 def decide(pair: Pair, kept: Sequence[Kept], guard: Guard) -> Decision:
     """Decide about the paths that are gone on one side of a pair. One operation for each place that would lose files.
 
-    Of a large deletion, small folders are deleted nevertheless: those with which it would not
-    be large. RefusedError if a place cannot count its files.
+    Of a large deletion, only the largest folders are kept: what remains is no large deletion. RefusedError if a place
+    cannot count its files.
     """
     made = Decision({}, [], [])
     for place in pair.places:

@@ -130,8 +130,8 @@ find_unison() { # sets found and version: the first Unison that is new enough
     refuse no-unison "$unison"
 }
 
-list_waiting() { # in the background, as the scheduler takes its time; `start` waits for it
-    [ -n "$here" ] || home_waiting > "$UNISON/yurt/waiting.$token" 2> /dev/null 9>&- &
+list_waiting() { # in the background, as the scheduler takes its time; `start` waits for it. A part releases no jobs.
+    [ -n "$here$partly" ] || home_waiting > "$UNISON/yurt/waiting.$token" 2> /dev/null 9>&- &
 }
 
 start() { # the environment of Unison; the archives are found under this name on every login host of a site
