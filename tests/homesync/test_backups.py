@@ -12,6 +12,7 @@ import pytest
 from tests.homesync.star import Star
 from yurt.homesync import backups
 from yurt.homesync.config import Homes
+from yurt.homesync.outcomes import shown
 from yurt.homesync.scripts import text
 from yurt.hosts import LocalHost
 from yurt.testing.waiting import eventually
@@ -153,4 +154,4 @@ def test_a_sync_keeps_what_it_replaces_and_removes_old_backups(star: Star) -> No
 def test_a_path_as_it_is_shown_names_the_same_file() -> None:
     for name in (b"caf\xe9", b"\xff/\x80x", "é/ü".encode(), b"plain"):
         path = os.fsdecode(name)
-        assert home_paths.relative(home_paths.shown(path), Homes()) == path
+        assert home_paths.relative(shown(path), Homes()) == path

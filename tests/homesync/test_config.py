@@ -44,6 +44,7 @@ FAULTS = {
     "plces: {}\n": "homes.yaml:1: plces is not a known key; did you mean places?",
     "hub: local\nplaces:\n  alpha: {rot: x}\n": "homes.yaml:3: places.alpha.rot is not a known key; did you mean root?",
     "keep: soon\n": "homes.yaml:1: keep must be a positive duration such as 30m, 12h or 90d",
+    "unreadable: leave\n": "homes.yaml:1: unreadable must be `hold` or `skip`",
     "profile: ../x\n": "homes.yaml:1: profile must be the name of a Unison profile: letters, digits, '.', '_' and '-'",
     "places:\n  alpha:\n    address: -oX=y\n": "homes.yaml:3: places.alpha.address must be an address for ssh "
     "(example: `address: alice@login.big.example`)",

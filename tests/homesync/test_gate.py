@@ -119,6 +119,32 @@ def test_a_sync_under_way_does_not_release_a_job(homes: Homes) -> None:
     homes.ssh("alpha", f"rm -r {there}.bin")
 
 
+def test_a_held_run_says_which_path_keeps_it(homes: Homes) -> None:
+    """A large deletion that is not confirmed, and a file that cannot be read."""
+    laptop = homes.laptop
+    homes.write("alpha")
+    (homes.here / "data").mkdir()
+    for number in range(101):
+        (homes.here / "data" / str(number)).touch()
+    (homes.here / "note").write_text("x")
+    assert laptop.quick("home", "sync", "--yes").code == 0
+    homes.ssh("alpha", f"rm -r {homes.there}/data")
+    made = laptop.run("alpha", "--sync", "train.py")
+    run, large = made["run"]["id"], "large deletion on alpha not copied to local: 101 files in 'data'"
+    assert f"the home sync of alpha failed: {large}; run {run} is held" in made["warnings"][0]
+    assert laptop.row(run)["reason"] == f"{WAITS_FOR_SYNC}; the last sync failed: {large}"
+    assert large in " ".join(laptop.quick("why", run).out.split())
+    homes.ssh("alpha", f"echo y > {homes.there}/secret; chmod 0 {homes.there}/secret")
+    done = laptop.quick("home", "sync", "--yes")
+    assert done.code == 1 and not (homes.here / "data").exists(), done
+    unread = "'secret' was not synced: cannot be read on alpha: permission denied"
+    assert laptop.row(run)["reason"].endswith(unread) and unread in " ".join(laptop.quick("why", run).out.split())
+    assert laptop.quick("home", "profile", "--skip-unreadable").code == 0
+    done = laptop.quick("home", "sync")
+    assert done.code == 0 and "skipped 'secret': it cannot be read on alpha" in done.err, done
+    assert laptop.ended(run)["state"] == "completed"
+
+
 def test_the_user_decides(homes: Homes) -> None:
     """release starts a run without a sync; hold keeps it held after one; cancel and hints work as ever."""
     laptop = homes.laptop

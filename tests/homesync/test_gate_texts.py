@@ -12,7 +12,7 @@ from yurt.backends.slurm import options, states
 from yurt.errors import UserError
 from yurt.homesync import config, gate, install, ledger, scripts
 from yurt.homesync.config import Homes, PlaceSettings
-from yurt.homesync.outcomes import Outcome, Skipped
+from yurt.homesync.outcomes import NOT_CONFIRMED, Deletion, Outcome, Skipped
 from yurt.homesync.places import Place
 from yurt.model import layout
 from yurt.model.run import Plan, Run, Status
@@ -75,6 +75,15 @@ def test_why_a_run_still_waits() -> None:
     assert explained() == WAITS_FOR_SYNC, "that is another cluster"
     ledger.add([CONFLICT])
     assert explained() == f"{WAITS_FOR_SYNC}; the last sync failed: 1 conflict (see `yurt home conflicts`)"
+    deletion = Deletion(path="data/run7", place="alpha", other="local", files=304)
+    failed = [Skipped("bad\udcff", "cannot be read on alpha: permission denied"), Skipped("b", "c")]
+    kept = Skipped("data/run7", NOT_CONFIRMED)
+    ledger.add([msgspec.structs.replace(CONFLICT, skipped=[kept], deletions=[deletion], failed=failed)])
+    assert explained() == (
+        f"{WAITS_FOR_SYNC}; the last sync failed: large deletion on alpha not copied to local: "
+        "304 files in 'data/run7'; "
+        r"'bad\xff' was not synced: cannot be read on alpha: permission denied; and 1 more"
+    )
     ledger.add([msgspec.structs.replace(CONFLICT, code=3, skipped=[], problem="alpha cannot be reached")])
     assert explained() == f"{WAITS_FOR_SYNC}; the last sync failed: alpha cannot be reached"
     ledger.add([msgspec.structs.replace(CONFLICT, code=0, skipped=[])])
@@ -105,3 +114,13 @@ def test_a_login_host_that_reaches_no_other_place() -> None:
     with pytest.raises(UserError) as alone:
         install.addresses(Homes(places={"alpha": PlaceSettings()}), Place("alpha", homes))
     assert "add another home" in alone.value.hint
+
+
+def test_only_the_paths_since_the_last_full_sync_are_kept() -> None:
+    """The lists of a home with many conflicts are long."""
+    ledger.add([msgspec.structs.replace(CONFLICT, skipped=[Skipped("old", "changed")])])
+    ledger.add([CONFLICT])
+    ledger.add([msgspec.structs.replace(CONFLICT, paths=["b"], skipped=[Skipped("b", "changed")])])
+    known = ledger.read().outcomes["local-alpha"]
+    assert [[each.path for each in outcome.skipped] for outcome in known] == [[], ["a"], ["b"]]
+    assert [each.path for each in ledger.read().conflicts()] == ["a", "b"]

@@ -6,6 +6,7 @@ import os
 
 from yurt.homesync import output
 from yurt.homesync.outcomes import Skipped
+from yurt.homesync.output import Kept
 
 OUT = b"""\
 - ro/f\r      \rdeleted  <-?-> props      dd/f@@
@@ -18,10 +19,12 @@ deleted  ---->            new
 line@@
          <---- props      ro@@
          <---- dir        dd (old)@@
+deleted  <=?=>            gone\rthere@@
+         <=?=> deleted    gone\n  here@@
 file     ====>            sp  two ---> x@@
  42%  00:00 ETA\r               \r100%  00:00 ETA\r               \rFailed [rootdir/f]: Error in processing a transfer:
 Permission denied [open(rootdir/.unison.f.tmp)]
-Failed [n
+100%  00:00 ETA\r               \rFailed [n
 l]: No space left on device [write()]
 """.replace(b"@@", b"  ")  # editors remove spaces at the end of a line
 
@@ -48,6 +51,9 @@ Synchronization incomplete at 04:07:35  (4 items transferred, 1 partially transf
   skipped: dd/f (conflicting updates)
   skipped: a (1) (b (contents changed on both sides)
   skipped: p/sock (path /home/p/sock has unknown file type)
+  skipped: gone\rthere (would delete a file with nodeletion or nodeletionpartial set)
+  skipped: gone
+  here (would delete a file with nodeletion or nodeletionpartial set)
   failed: rootdir/f
   failed: n
 l
@@ -70,6 +76,7 @@ def test_a_sync_with_conflicts_and_failures() -> None:
         Skipped("n\nl", "No space left on device [write()]"),
         Skipped("dd (old)", output.PARTLY),
     ]
+    assert found.kept == [Kept("gone\rthere", by_server=True), Kept("gone\n  here", by_server=False)]
     assert [(each.place, each.word) for each in found.sides] == [("local", "begun"), ("beta", "begun")]
 
 

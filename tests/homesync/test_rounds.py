@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -45,6 +46,7 @@ def test_changes_of_the_last_place_reach_the_first(tmp_path: Path, monkeypatch: 
 def test_names_of_all_kinds(star: Star) -> None:
     names = [
         b"new\nline",
+        b"carriage\rreturn",
         b"bad\xff",
         b"back\\slash",
         b" lead and trail ",
@@ -59,6 +61,12 @@ def test_names_of_all_kinds(star: Star) -> None:
     assert done.code == 0 and only(done).to_hub == len(names), done
     found = {os.fsencode(each.name) for each in star.roots["local"].iterdir()}
     assert found == {*names, b".yurt-home"}
+    star.write("local", "other", "x")
+    for name in names:
+        (star.roots["local"] / os.fsdecode(name)).unlink()
+    done = star.sync()
+    assert done.code == 0 and only(done).deleted == len(names), done
+    assert {each.name for each in star.roots["alpha"].iterdir()} == {"other", ".unison", ".yurt-home"}
 
 
 def test_a_conflict_keeps_both_versions_and_other_files_are_synced(star: Star) -> None:
@@ -86,10 +94,12 @@ def test_replaced_and_deleted_versions_are_in_dated_backups_under_their_names(st
     (star.roots["local"] / "a" / "b").unlink()
     outcome = only(star.sync())
     assert outcome.code == 0
-    (mine,), (theirs,) = outcome.backups["local"], outcome.backups["alpha"]
-    assert {str(each.relative_to(mine)) for each in Path(mine).rglob("*") if each.is_file()} == {"a/.hidden", "c"}
-    assert {str(each.relative_to(theirs)) for each in Path(theirs).rglob("*") if each.is_file()} == {"a/b"}
-    assert Path(mine).parent == star.backups("local")
+    found = {
+        place: {str(each.relative_to(dated)) for dated in folders for each in Path(dated).rglob("*") if each.is_file()}
+        for place, folders in outcome.backups.items()
+    }
+    assert found == {"local": {"a/.hidden", "c"}, "alpha": {"a/b"}}
+    assert {Path(each).parent for each in outcome.backups["local"]} == {star.backups("local")}
 
 
 def test_a_root_that_is_not_mounted_stops_the_sync(star: Star) -> None:
@@ -180,6 +190,34 @@ def test_a_full_disk_is_named(star: Star, tmp_path: Path) -> None:
         assert only(star.sync()).code == 0
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_sync_that_cannot_be_recorded_says_so(star: Star, monkeypatch: pytest.MonkeyPatch) -> None:
+    star.write("local", "a", "x")
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(ledger, "add", lambda _outcomes: (_ for _ in ()).throw(full))
+    done = star.yurt("home", "sync", "--yes")
+    assert done.code == 0 and "alpha: 1 change to alpha" in done.out, done
+    assert "this sync is not recorded: cannot write" in done.err and "No space left on device" in done.err
+    assert star.read("alpha", "a") == "x"
+
+
+def test_a_lock_that_cannot_be_written_is_named(star: Star) -> None:
+    star.write("local", "a", "x")
+    star.sync()
+    lock = star.roots["alpha"] / ".unison" / "yurt" / "lock"
+    lock.unlink()
+    lock.mkdir()
+    outcome = only(star.sync())
+    assert (outcome.problem_exit, outcome.problem_code) == (5, "site-refused"), outcome
+    assert "alpha: cannot use the folder" in outcome.problem and "read or written" in outcome.problem
+
+
+def test_a_root_that_cannot_be_written_is_named(star: Star) -> None:
+    star.write("local", "a", "x")
+    (star.roots["alpha"] / ".yurt-home").mkdir()
+    outcome = only(star.sync())
+    assert (outcome.problem_exit, outcome.problem_code) == (5, "site-refused"), outcome
 
 
 def test_status_counts_what_is_pending_here(star: Star) -> None:

@@ -80,8 +80,13 @@ def _print(found: HomeConflicts) -> None:
             sys.stdout.flush()
             render.verbatim(diff.encode())
     print()
-    number = render.count(len(found.conflicts), "path")
-    print(f"{number} changed on two places since their last sync; each place keeps its own version until you choose")
+    deleted = sum(each.deletion for each in found.conflicts)
+    changed = render.count(len(found.conflicts) - deleted, "path") + " changed on two places since their last sync"
+    parts = [changed if deleted < len(found.conflicts) else ""]
+    parts.append(
+        f"{render.count(deleted, 'path')} deleted with many files, so you have to confirm it" if deleted else ""
+    )
+    print(f"{', and '.join(filter(None, parts))}; each place keeps its own version until you choose")
     here = "; `local` is this machine" if any("local" in each.versions for each in found.conflicts) else ""
     print(f"resolve with `yurt home conflicts --keep PLACE`, `--newer` or `--both`{here}")
 

@@ -52,9 +52,9 @@ def _result(each: PairStatus) -> str:
     if each.code is None:
         return ""
     at = f"{render.moment(each.tried)}: " if each.tried and each.tried != each.synced else ""
-    if each.problem:
+    if each.code > 2:
         return at + each.problem.removeprefix(f"{each.place}: ")
-    words = [render.count(each.transferred, "change") if each.transferred else "no changes"]
-    if each.failed:
-        words.append(f"{render.count(each.failed, 'path')} not synced")
-    return at + ", ".join(words)
+    words = render.count(each.transferred, "change") if each.transferred else "no changes"
+    if each.failed or each.deletions:
+        words += f"; {each.problem}"
+    return at + words

@@ -52,6 +52,12 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """Whether this is not the first Unison of its sync."""
     partly: bool = False
     """Whether it may not sync everything."""
+    keep: bool = False
+    """Whether it copies no deletions."""
+    refill: str = ""
+    """The place that is filled again if it has lost everything."""
+    refilling: bool = False
+    """Whether it has lost everything."""
 
     def another(
         self,
@@ -62,6 +68,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
         check: str = "no-check",
         again: bool = False,
         partly: bool = False,
+        keep: bool = False,
     ) -> Start:
         """Return the start of another Unison: with the time now, and a token of its own."""
         return Start(
@@ -76,6 +83,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
             check=check,
             again=again,
             partly=partly,
+            keep=keep,
+            refill=self.refill,
         )
 
     @property
@@ -117,6 +126,7 @@ def side(pair: Pair, place: Place, start: Start) -> scripts.Side:
         again=start.again,
         partly=start.partly,
         here=place.here,
+        refill=start.refilling and start.refill == place.name,
         direct=start.direct,
     )
 
@@ -201,6 +211,8 @@ def _client_script(pair: Pair, start: Start, link: str) -> str:
         link=link,
         profile=pair.client.homes.profile,
         server_root=unison_root(pair, pair.server),
+        keep=start.keep,
+        refilling=start.refilling,
     )
 
 

@@ -39,6 +39,8 @@ class Homes(msgspec.Struct, frozen=True, omit_defaults=True):
     """The time between two syncs by `yurt agent`; empty: it starts none by itself."""
     keep: str = "90d"
     """How long backups are kept."""
+    unreadable: str = "hold"
+    """What to do about files that cannot be read: `hold` jobs that wait for the sync, or `skip` the files."""
     backups: str = ""
     """The folder for backups on every place, absolute or below the home; empty: `backup` in Unison's folder."""
 

@@ -17,7 +17,7 @@ def faults_of(document: Any, known: tuple[str, ...], known_of_place: tuple[str, 
     if not isinstance(document, dict):
         return [Fault((), "must consist of `key: value` lines", "hub: local")]
     found = _unknown(document, known, ())
-    for key in ("hub", "folder", "profile", "interval", "keep", "backups"):
+    for key in ("hub", "folder", "profile", "interval", "keep", "unreadable", "backups"):
         value = document.get(key)
         if value is not None and (not isinstance(value, str) or not value.isprintable()):
             found.append(Fault((key,), "must be one line of text"))
@@ -66,6 +66,8 @@ def _problem(key: str, value: str) -> str:
         return "must be the name of a Unison profile: letters, digits, '.', '_' and '-'"
     if key == "folder" and (not value.startswith(("/", "~")) or not value.strip("/")):
         return "must be an absolute path, or begin with ~/"
+    if key == "unreadable" and value not in ("hold", "skip"):
+        return "must be `hold` or `skip`"
     if key == "hub" and not is_name(value):
         return "must be `local` or the name of a context"
     return ""

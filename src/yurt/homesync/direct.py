@@ -59,7 +59,7 @@ def run(homes: Homes, arguments: Sequence[str]) -> int:
             me, began = rounds.me(lock), time.time()
             found = NO_DOUBTS if "-testserver" in words or paths_in(words) else doubts.find(pair, me.identity, known)
             if found.paths:
-                compare_contents(pair, me.another(), found.paths, unwatched)
+                compare_contents(pair, me.another(keep=True), found.paths, unwatched)
             start = me.another(direct=True, terminal=not batch, again=bool(found.paths), partly=not full)
             code, copied = _run(pair, start, rounds.arguments_for(pair, words))
             ended = Outcome(

@@ -6,9 +6,17 @@ UNISON=${UNISON:-$HOME/.unison}
 good=$1 folder=$2 until=$3 list=$UNISON/yurt/waiting.$4 folders=$5 root=$6
 shift 6
 while [ $# -gt 0 ]; do
+    rm -f -- "$UNISON/yurt/refill.$1"
     sure_save "$1" "$root" "$2"
     shift 2
 done
+# So that a home that loses all its files before the next sync is not synced, see check_root; nor is one refused that a
+# sync has emptied.
+(
+    sure_enter "$root" && [ -r . ] && [ -e .yurt-home ] || exit
+    set -- *
+    if [ ! -e "$1" ] && [ ! -h "$1" ]; then : > .yurt-home; elif [ ! -s .yurt-home ]; then echo files > .yurt-home; fi
+)
 backups_enter "$folder" || backups=''
 for each in $folders; do
     [ ! -d "$backups/$each" ] || printf 'backup %s\n' "$backups/$each"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from yurt.homesync import ledger, scripts
-from yurt.homesync.outcomes import Outcome
+from yurt.homesync import deletions, ledger, scripts
+from yurt.homesync.outcomes import Outcome, shown
 from yurt.homesync.places import Place
 from yurt.model.run import Run, Status
 from yurt.model.state import WAITS_FOR_SYNC
@@ -30,13 +30,13 @@ def problem(outcome: Outcome) -> str:
     """Return why a sync did not succeed, in a few words."""
     if outcome.problem:
         return outcome.problem
-    found = [_count(len(outcome.skipped), "conflict"), _count(len(outcome.failed), "file", " not transferred")]
-    text = ", ".join(each for each in found if each) or f"Unison ended with exit code {outcome.code}"
-    return f"{text} (see `yurt home conflicts`)" if outcome.skipped else text
-
-
-def _count(number: int, noun: str, rest: str = "") -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}{rest}" if number else ""
+    conflicts = len(outcome.conflicts)
+    found = [f"{conflicts} conflict{'' if conflicts == 1 else 's'} (see `yurt home conflicts`)"] if conflicts else []
+    found += [deletions.text(each) for each in outcome.deletions[:1]]
+    found += [f"'{shown(each.path)}' was not synced: {each.why}" for each in outcome.failed[:1]]
+    more = max(0, len(outcome.deletions) - 1) + max(0, len(outcome.failed) - 1)
+    text = "; ".join(found) or f"Unison ended with exit code {outcome.code}"
+    return f"{text}; and {more} more" if more else text
 
 
 def _last(context: str) -> list[Outcome]:

@@ -1,14 +1,15 @@
 # Without arguments: a sync in batch mode. Other arguments go to Unison as they are. The exit code is Unison's, the
 # highest of all places: 0 in sync, 1 conflicts, 2 files that could not be copied, 3 nothing is known to be in sync.
-# Set before: count keep finish quoted_backups quoted_root hub, and for each place NUMBER: name_N client_N record_N
-# quoted_root_N reach_N().
+# Set before: count keep finish most large_home share count_files quoted_backups quoted_root hub, and for each place NUMBER:
+# name_N client_N record_N quoted_root_N reach_N().
 umask 077
 UNISON=${UNISON:-$HOME/.unison}
 export UNISON
 case " $* " in
   *" -help "* | *" --help "* | *" -version "* | *" --version "* | *" -doc "*) exec unison "$@" ;;
 esac
-[ $# -gt 0 ] || set -- -batch -auto -contactquietly -log=false
+guard='' # without arguments, a large deletion is not copied, see deletions.py
+[ $# -gt 0 ] || { guard=1 && set -- -batch -auto -contactquietly -log=false; }
 mkdir -p "$UNISON/yurt"
 if [ ! -O "$UNISON/yurt" ]; then
   echo "home_sync: cannot use the folder $UNISON/yurt" >&2
@@ -26,11 +27,11 @@ is_full() { # is_full ARGUMENT...: whether Unison syncs everything and asks noth
   done
   return $batch
 }
-begin() { # begin CHECK: writes the script of a Unison for the place, with a token of its own
+begin() { # begin CHECK [KEEP]: writes the script of a Unison for the place, with a token of its own; KEEP=1: no deletions
   token=$(od -An -N4 -tx1 /dev/urandom | tr -d ' \n') stamp=$(date -u +%Y%m%dT%H%M%SZ)
   folders="$folders $stamp-$token"
   # The text contains its own length, so what is replaced has the same length.
-  printf %s "$text" | sed "s/@TOKEN!!/$token/g; s/@STAMP_OF_SYNC!!/$stamp/g; s/@CHECK!!/$1/g" > "$script"
+  printf %s "$text" | sed "s/@TOKEN!!/$token/g; s/@STAMP_OF_SYNC!!/$stamp/g; s/@CHECK!!/$1/g; s/^keep=''\$/keep=${2-}/" > "$script"
 }
 run() { # run ARGUMENT...: as Unison; sets code, and keeps what it prints
   { { { sh "$script" "$@" && echo 0 > "$script.code" || echo "$?" > "$script.code"; } 2>&1 >&3 3>&- |
@@ -40,30 +41,70 @@ run() { # run ARGUMENT...: as Unison; sets code, and keeps what it prints
 copied() { # adds what the last Unison copied to the list of the place, see sure_save
   tr '\r' '\n' < "$script.out" | sed -n 's/^.\{8\} [-<=][-=?]*[->=] .\{10\} \(.*\)  $/.\/\1/p' >> "$script.copied"
 }
-compare() { # compares the contents of files that were edited during the last sync
-  begin no-check
-  mv "$script.copied" "$script.paths"
+limited() { # limited LIST: syncs some paths, of which Unison compares the contents; sets code to that of xargs
   # shellcheck disable=SC2016 # for the other sh
-  tr '\n\001' '\000\n' < "$script.paths" | (
+  tr '\n\001' '\000\n' < "$1" | (
     xargs -0 sh -c 'for path; do shift && set -- "$@" -path "${path#./}"; done
       exec sh "$0" -batch -auto -contactquietly -log=false -fastcheck false -confirmbigdel=false "$@"' "$script"
+    echo "$?" > "$script.code"
   ) | tee "$script.out"
+  read -r code < "$script.code" || code=3
+}
+compare() { # compares the contents of files that were edited during the last sync
+  begin no-check "$guard"
+  mv "$script.copied" "$script.paths"
+  limited "$script.paths"
   cat "$script.paths" >> "$script.copied"
   copied
 }
 sync_all() { # sync_all ARGUMENT...: a sync of everything; the modes of the two homes, and sockets, are no conflicts
   cat "$list" > "$script.copied" 2> /dev/null
-  begin if-saved
+  begin if-saved "$guard"
   run "$@"
   if [ "$code" -gt 2 ] && grep -q '^files on .* were edited during the last sync$' "$script.err"; then
     [ ! -s "$script.copied" ] || compare
-    begin no-check
+    begin no-check "$guard"
     run "$@"
   fi
   copied
+  sed -n 's/^  skipped: \(.*\) (would delete a file with nodeletion or nodeletionpartial set)$/\1/p' "$script.err" > "$script.gone"
+  gone='^$'
+  if [ -n "$guard" ] && [ -s "$script.gone" ] && delete; then gone=' (would delete a file with nodeletion '; fi
   if [ "$code" = 1 ] && grep -qE '^  (skipped|failed|partially transferred): ' "$script.err" &&
-    ! grep -E '^  (skipped|failed|partially transferred): ' "$script.err" |
+    ! grep -E '^  (skipped|failed|partially transferred): ' "$script.err" | grep -v "$gone" |
     grep -vx '  skipped:  (properties changed on both sides)' | grep -qv ' has unknown file type)$'; then code=0; fi
+}
+count_gone() { # count_gone REACH ROOT: prints how many files of a home the deletions would remove, and how many it has;
+  # nothing if the home cannot say
+  {
+    printf 'count() {\n%s\n}\ncount %s << "%s"\n' "$count_files" "$2" "$token"
+    cat "$script.gone"
+    printf '%s\n' "$token"
+  } | "$1" | awk -v paths="$(wc -l < "$script.gone")" '{ sum += last; last = $1 } END { if (NR == paths + 1) print sum, last }'
+}
+delete() { # copies the deletions that the last Unison left out, unless they are many
+  read -r files home << end
+$(count_gone "reach_$number" "$root")
+end
+  read -r files_here home_here << end
+$(count_gone reach_here "$quoted_root")
+end
+  if [ -z "$files" ] || [ -z "$files_here" ]; then
+    echo "home_sync: cannot count the files that are deleted on one side; they are kept" >&2
+    return 1
+  fi
+  files=$((files + files_here))
+  [ "$home" -ge "$home_here" ] || home=$home_here
+  if [ "$files" -gt "$most" ] || { [ "$home" -ge "$large_home" ] && [ $((files * share)) -gt "$home" ]; }; then
+    echo "home_sync: $files files are deleted on one side only; confirm that with 'home_sync -batch'" >&2
+    return 1
+  fi
+  before=$code counts=$token # the sync of everything counts for jobs that wait
+  begin no-begin
+  limited "$script.gone"
+  token=$counts
+  [ "$code" = 0 ] && code=$before && return
+  code=2
 }
 finish() { # finish GOOD TOKEN FOLDERS REACH PLACE ROOT RECORDS: see finish.sh; prints what happened
   { printf "set -- '%s' %s %s %s '%s' %s %s\n" "$1" "$quoted_backups" "$until" "$2" "$3" "$6" "$7" && printf %s "$finish"; } |

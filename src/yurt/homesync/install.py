@@ -8,7 +8,7 @@ import shlex
 import msgspec
 
 from yurt.errors import RefusedError, UserError
-from yurt.homesync import client, profile, scripts
+from yurt.homesync import client, deletions, profile, scripts
 from yurt.homesync.client import Start
 from yurt.homesync.config import Homes
 from yurt.homesync.places import Pair, Place
@@ -71,11 +71,17 @@ def addresses(homes: Homes, hub: Place) -> dict[str, str]:
     return found
 
 
-def text(homes: Homes, hub: Place, reached: dict[str, str]) -> str:
-    """Return the script `home_sync` for a login host; `reached` are the addresses of the other places."""
+def text(homes: Homes, hub: Place, reached: dict[str, str], rules: str = "") -> str:
+    """Return the script `home_sync` for a login host.
+
+    `reached` are the addresses of the other places, `rules` the text of the profile.
+    """
     parts = [HEAD.format(name=hub.name), scripts.assign(hub=hub.name, count=str(len(reached)))]
     parts.append(scripts.assign(keep=str(homes.keep_seconds), quoted_backups=shlex.quote(homes.backups)))
     parts.append(scripts.assign(finish=scripts.finish(), quoted_root=shlex.quote(hub.folder.removeprefix("~/"))))
+    limits = {"most": deletions.MOST, "large_home": deletions.LARGE_HOME, "share": deletions.SHARE}
+    parts.append(scripts.assign(**{name: str(value) for name, value in limits.items()}))
+    parts.append(scripts.assign(count_files=deletions.script(rules)))
     for number, (name, address) in enumerate(reached.items(), 1):
         pair = Pair(hub, Place(name, homes))
         ssh = ["ssh", "-T", *client.KEEP_ALIVE, address]
@@ -118,8 +124,8 @@ def install(homes: Homes, hub: Place) -> tuple[str, bool, list[str]]:
     Return its path, whether its folder is on PATH, and the places that the login host could not reach just now.
     """
     reached = addresses(homes, hub)
-    profile.ensure(hub)
-    content = text(homes, hub, reached).encode(errors="surrogateescape")
+    rules = profile.ensure(hub).decode(errors="surrogateescape")
+    content = text(homes, hub, reached, rules).encode(errors="surrogateescape")
     answer = hub.run(PUT, *reached.values(), stdin=content, timeout=90)
     if answer.code:
         raise RefusedError(f"{hub.name}: cannot write ~/.local/bin/home_sync: {answer.errors}", code="site-refused")

@@ -119,4 +119,6 @@ def _trimmed(known: list[Outcome]) -> list[Outcome]:
     good = next((at for at in reversed(range(len(known))) if known[at].code == 0 and not known[at].paths), None)
     full = next((at for at in reversed(range(len(known))) if known[at].code < 3 and not known[at].paths), len(known))
     first = min(len(known) - KEPT, full)
-    return [each for at, each in enumerate(known) if at >= first or at == good]
+    # Lists of paths may be long, and before the last full sync nobody reads them.
+    short = [msgspec.structs.replace(each, skipped=[], failed=[], deletions=[]) for each in known[:full]]
+    return [each for at, each in enumerate([*short, *known[full:]]) if at >= first or at == good]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import msgspec
+
+NOT_CONFIRMED = "deleted with many other files; not confirmed"
+"""Why a sync skips a path that is part of a large deletion."""
 
 
 class Skipped(msgspec.Struct, frozen=True):
@@ -11,7 +16,22 @@ class Skipped(msgspec.Struct, frozen=True):
     path: str
     """Relative to the roots."""
     why: str
-    """The reason, in the words of Unison."""
+    """The reason; in the words of Unison, where yurt has no better ones."""
+    unreadable: bool = False
+    """Whether the user cannot read it on one of the places."""
+
+
+class Deletion(msgspec.Struct, frozen=True, kw_only=True):
+    """Many files that were deleted on one place. The other one keeps them until the user confirms the deletion."""
+
+    path: str
+    """What was deleted, or the folder that it was in; empty: the root."""
+    place: str
+    """Where it was deleted."""
+    other: str
+    """The place that still has it."""
+    files: int
+    """The number of files."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,15 +48,19 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     code: int
     """The exit code of Unison: 0 clean, 1 paths were skipped, 2 paths failed, 3 nothing is known to be in sync."""
     transferred: int = 0
-    """Changed files and folders that were copied or deleted; a new folder counts once."""
+    """Changed files and folders that were copied or deleted; a new or deleted folder counts once."""
     to_hub: int = 0
     """Changes that the hub received."""
     to_spoke: int = 0
     """Changes that the other place received."""
+    deleted: int = 0
+    """Files that were deleted, also those in deleted folders."""
     size: int | None = None
     """Bytes of the transferred files; None if that is not known."""
     skipped: list[Skipped] = []
-    """Conflicts: each side keeps its own version."""
+    """Conflicts: each side keeps its own version. Also the paths in `deletions`."""
+    deletions: list[Deletion] = []
+    """Large deletions that were not copied."""
     failed: list[Skipped] = []
     """Paths that could not be read, written or copied."""
     released: list[str] = []
@@ -69,6 +93,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         return pair_name(self.hub, self.spoke)
 
     @property
+    def conflicts(self) -> list[Skipped]:
+        """The skipped paths that changed on both sides."""
+        return [each for each in self.skipped if each.why != NOT_CONFIRMED]
+
+    @property
     def seconds(self) -> float:
         return self.ended - self.began
 
@@ -87,6 +116,11 @@ class Round(msgspec.Struct, frozen=True):
     def exit_code(self) -> int:
         """The exit code of `yurt home sync`: 0, 1 conflicts or failed files, 4 unreachable, 5 refused."""
         return max((each.problem_exit for each in self.outcomes), default=0) or min(1, self.code)
+
+
+def shown(path: str) -> str:
+    """Return a path that JSON can hold: with a backslash and hexadecimal digits for bytes that are not UTF-8."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def pair_name(hub: str, spoke: str) -> str:

@@ -19,10 +19,13 @@ _SUMMARY = re.compile(
     re.MULTILINE,
 )
 _ENTRY = re.compile(rb"^  (skipped|failed|partially transferred): ", re.MULTILINE)
+# A line begins after a newline, or after a progress text, which Unison overwrites by a carriage return.
 _ARROW = re.compile(
-    rb"^(?P<left>.{8}) (?P<arrow>--[-?]->|<-[-?]--|==[=?]=>|<=[=?]==|error) (?P<right>.{10}) (?P<path>.+?)  \n",
+    rb"(?:^|(?<=\r))(?P<left>.{8}) (?P<arrow>--[-?]->|<-[-?]--|==[=?]=>|<=[=?]==|error) "
+    rb"(?P<right>.{10}) (?P<path>.+?)  \n",
     re.MULTILINE | re.DOTALL,
 )
+_KEPT = re.compile(rb"(?:^|(?<=\r))(?P<left>.{8}) <=\?=> (?P<right>.{10}) (?P<path>.+?)  \n", re.MULTILINE | re.DOTALL)
 _NO_CONTENT = re.compile(rb"^(?:deleted |props   |.{15}(?:deleted|props) | {9}error)")
 _FAILED = re.compile(rb"^Failed \[", re.MULTILINE)
 _PERCENT = re.compile(rb"(\d{1,3})%  [0-9:?-]+ ETA")
@@ -36,6 +39,9 @@ CHANGED = "Destination updated during synchronization"
 ROOT = "properties changed on both sides"
 """Why Unison skips two roots with different permissions. It is no conflict: each site decides how open homes are."""
 
+NOT_DELETED = "would delete a file with nodeletion or nodeletionpartial set"
+"""Why Unison skips a deletion with `-nodeletion`; also if a folder became a file."""
+
 PARTLY = "not all of it could be copied; the next sync tries again"
 
 
@@ -45,6 +51,14 @@ class Side(msgspec.Struct, frozen=True):
     place: str
     word: str
     text: str
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A path that is gone on one side, and that `-nodeletion` kept on the other."""
+
+    path: str
+    by_server: bool
+    """Whether it is the server that still has it."""
 
 
 class Printed(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,8 +74,9 @@ class Printed(msgspec.Struct, frozen=True, kw_only=True):
     """The paths of new and changed files and folders, relative to the roots."""
     skipped: list[Skipped] = []
     failed: list[Skipped] = []
+    kept: list[Kept] = []
     harmless: bool = False
-    """Whether something was skipped, and all of it is no conflict: the permissions of the two roots, or no files."""
+    """Whether something was skipped, and all of it is no conflict: the permissions of the roots, no files, or kept."""
     fatal: str = ""
     """The last words of a Unison that gave up, in one line."""
 
@@ -83,7 +98,8 @@ def read(out: bytes, err: bytes, token: str) -> Printed:
         if each["token"] == token.encode()
     ]
     err = _SIDE.sub(b"", err)
-    moves = [*_ARROW.finditer(_without_progress(out))]
+    moves = [*_ARROW.finditer(out)]
+    held = {os.fsdecode(each["path"]): each["right"].isspace() for each in _KEPT.finditer(out)}
     errors = {os.fsdecode(each["path"]) for each in moves if each["arrow"] == b"error"}
     summary = None
     for summary in _SUMMARY.finditer(err):  # noqa: B007 (the last one)
@@ -94,10 +110,14 @@ def read(out: bytes, err: bytes, token: str) -> Printed:
     entries = _entries(err[summary.end() :])
     skipped: list[Skipped] = []
     failed: list[Skipped] = []
+    kept: list[Kept] = []
     for kind, text in entries:
         if kind == b"skipped":
             path, why = _split(text, err)
             if (not path and why == ROOT) or why.endswith(NO_FILE):
+                continue
+            if why == NOT_DELETED and path in held:
+                kept.append(Kept(path, held[path]))
                 continue
             (failed if path in errors else skipped).append(Skipped(path, why))
         else:
@@ -113,6 +133,7 @@ def read(out: bytes, err: bytes, token: str) -> Printed:
         copied=[os.fsdecode(each["path"]) for each in moves if not _NO_CONTENT.search(each[0])],
         skipped=skipped,
         failed=failed,
+        kept=kept,
         harmless=bool(entries) and not skipped and not failed,
     )
 
@@ -155,6 +176,7 @@ def _why_failed(path: bytes, out: bytes) -> str:
     _, found, rest = out.partition(b"Failed [" + path + b"]: ")
     if not found:
         return ""
+    rest = _without_progress(rest)
     following = _FAILED.search(rest)
     why = _one_line(rest[: following.start()] if following else rest)
     return "it was changed during the sync; sync again" if why.startswith(CHANGED) else why

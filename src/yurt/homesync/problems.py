@@ -10,10 +10,11 @@ from yurt.homesync.client import Finished, address_from_hub
 from yurt.homesync.output import Side
 from yurt.homesync.places import Pair
 from yurt.hosts import SshHost, ssh_errors
+from yurt.model.context import LOCAL
 
 LONGEST = 200
 AGAIN = "run `yurt home sync` again; it continues where this one stopped"
-_EMPTIED = re.compile(rb"The following paths have been completely emptied in one replica:\s+(.+?)\n", re.DOTALL)
+EMPTIED = re.compile(rb"The following paths have been completely emptied in one replica:\s+(.+?)\n", re.DOTALL)
 _FULL = re.compile("No space left on device|quota exceeded|saving archive", re.IGNORECASE)
 _MOUNT = re.compile(r"Path (.+)/\.yurt-home is designated as a mountpoint, .* on host yurt-(\S+)")
 
@@ -25,13 +26,15 @@ def problem(pair: Pair, done: Finished) -> YurtError:
         return _refusal(pair, refused)
     fatal = done.printed.fatal
     if found := _MOUNT.search(fatal):
-        return _vanished("this machine" if found[2].startswith("local") else found[2], found[1])
-    if emptied := _EMPTIED.search(done.err):
+        place = "local" if found[2].startswith("local") else found[2]
+        return _vanished(place, found[1])
+    if emptied := EMPTIED.search(done.err):
         what = " ".join(emptied[1].decode(errors="replace").split())
         return RefusedError(
             f"{pair.name}: everything in {what} is gone on one side, so nothing was synced",
             code="home-vanished",
-            hint="mount the disk; if you did delete everything, run `home_sync -batch -confirmbigdel=false`",
+            hint="mount the disk, or bring the files back with `yurt home sync --refill PLACE`, the place that lost "
+            "them; if you did delete everything, run `home_sync -batch -confirmbigdel=false`",
         )
     reached = any(each.place == pair.server.name for each in done.printed.sides)
     lost = "Lost connection" in fatal
@@ -66,27 +69,30 @@ def _refusal(pair: Pair, said: Side) -> YurtError:
     if said.word in ("no-unison", "old-unison"):
         return programs.missing_here(said.text) if place.here else programs.missing(place, said.text, "")
     if said.word == "vanished":
-        return _vanished(name, said.text)
+        return _vanished(said.place, said.text)
     if said.word == "emptied":
         return RefusedError(
             f"{name}: {said.text} has no files any more, so its disk may not be mounted; nothing was synced",
             code="home-vanished",
-            hint=f"mount it; if you deleted everything yourself, run `: > {said.text}/.yurt-home` there",
+            hint=f"mount it, or bring the files back with `yurt home sync --refill {said.place}`; if you deleted "
+            f"everything yourself, run `: > {said.text}/.yurt-home` there",
         )
     if said.word == "no-flock":
         return RefusedError(f"{name} has no program `flock`, which keeps two syncs apart", code="site-refused")
     return RefusedError(
-        f"{name}: cannot use the folder {said.text}: it cannot be created, or belongs to another user",
+        f"{name}: cannot use the folder {said.text}: it cannot be created, read or written, or belongs to another user",
         code="site-refused",
         hint="choose another root in homes.yaml, or correct its permissions",
     )
 
 
-def _vanished(name: str, root: str) -> RefusedError:
+def _vanished(place: str, root: str) -> RefusedError:
+    name = "this machine" if place == LOCAL.name else place
     return RefusedError(
         f"{name}: {root} has lost its file .yurt-home, so its disk may not be mounted; nothing was synced",
         code="home-vanished",
-        hint=f"mount it; if the folder is complete, run `echo files > {root}/.yurt-home` there",
+        hint=f"mount it; if the folder is complete, run `echo files > {root}/.yurt-home` there; if it is lost, "
+        f"`yurt home sync --refill {place}` copies its files again",
     )
 
 

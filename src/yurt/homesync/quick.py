@@ -39,7 +39,14 @@ def look(pair: Pair, identity: str, known: Ledger, text: bytes) -> Outcome | Non
     began = time.time()
     last = known.last(pair.name)
     full = next((each for each in reversed(known.outcomes.get(pair.name, [])) if each.setup), None)
-    if last is None or last.code or full is None or not full.token or not began - LONGEST < full.began < began:
+    if (
+        last is None
+        or last.code
+        or last.failed
+        or full is None
+        or not full.token
+        or not began - LONGEST < full.began < began
+    ):
         return None
     if full.setup != setup(pair, text) or known.outcomes[pair.name][-1] != last or known.unsure(pair.name):
         return None

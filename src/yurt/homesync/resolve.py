@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,6 +15,7 @@ from yurt.homesync.config import Homes
 from yurt.homesync.conflicts import Choice, Conflict
 from yurt.homesync.outcomes import Outcome
 from yurt.homesync.places import all_places
+from yurt.homesync.sync import parts
 from yurt.model.progress import Event, Watch, unwatched
 
 SCRIPT = Path(__file__).with_name("beside.sh")
@@ -26,8 +27,6 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 """
-MOST_PATHS, MOST_BYTES = 500, 50_000
-"""Limits of one command line of Unison."""
 LONGEST_NAME = 255
 """Bytes of a file name."""
 LONGEST_SUFFIX = 16
@@ -71,11 +70,11 @@ def resolve(homes: Homes, choices: Sequence[Choice], *, watch: Watch = unwatched
     spokes = [name for name in homes.names if name != homes.hub]
     for spoke in spokes:
         kept = [each for each in choices if each.keep == spoke]
-        outcomes += _run(homes, spoke, _paths(kept), ["-prefer", spoke, *_deleting(kept)], watch)
+        outcomes += _keep(homes, spoke, kept, watch, keep=spoke)
     for spoke in spokes:
         lost = [each for each in choices if each.keep != spoke and spoke in each.conflict.versions]
         new = list(made.get(spoke, {}).values())
-        outcomes += _run(homes, spoke, [*_paths(lost), *new], ["-prefer", homes.hub, *_deleting(lost)], watch)
+        outcomes += _keep(homes, spoke, lost, watch, keep=homes.hub, new=new)
     for spoke in spokes:
         others = [each for each in choices if spoke not in each.conflict.versions and each.keep != homes.hub]
         new = [name for place, names in made.items() if place != spoke for name in names.values()]
@@ -113,23 +112,21 @@ def _deleting(choices: Sequence[Choice]) -> list[str]:
     return ["-confirmbigdel=false"] if deleted else []
 
 
+def _keep(
+    homes: Homes, spoke: str, choices: Sequence[Choice], watch: Watch, *, keep: str, new: Sequence[str] = ()
+) -> list[Outcome]:
+    """Copy the versions of one of the places of a pair over those of the other one, and new paths both ways."""
+    # With -prefer, Unison would copy what is no conflict for it, such as a large deletion, the other way.
+    kept = _run(homes, spoke, _paths(choices), ["-force", keep, *_deleting(choices)], watch)
+    return kept + _run(homes, spoke, new, [], watch)
+
+
 def _run(homes: Homes, spoke: str, paths: Sequence[str], arguments: Sequence[str], watch: Watch) -> list[Outcome]:
     found: list[Outcome] = []
-    for some in _parts(paths):
+    for some in parts(paths):
         words = [word for path in some for word in ("-path", path)]
         found += rounds.run(homes, [spoke], watch=watch, extra_arguments=[*words, *arguments]).outcomes
     return found
-
-
-def _parts(paths: Sequence[str]) -> Iterator[list[str]]:
-    part: list[str] = []
-    for path in paths:
-        if part and (len(part) == MOST_PATHS or sum(map(len, part)) + len(path) > MOST_BYTES):
-            yield part
-            part = []
-        part.append(path)
-    if part:
-        yield part
 
 
 def _beside(homes: Homes, choices: Sequence[Choice]) -> dict[str, dict[str, str]]:

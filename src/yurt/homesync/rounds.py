@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from yurt.errors import UserError, YurtError
-from yurt.homesync import client, doubts, finish, here, ledger, places, profile, quick, sync
+from yurt.homesync import client, deletions, doubts, finish, here, ledger, places, profile, quick, sync
 from yurt.homesync.client import Start
 from yurt.homesync.config import Homes
+from yurt.homesync.deletions import Agree, Guard
 from yurt.homesync.outcomes import Outcome, Round, Skipped
 from yurt.homesync.places import Pair, Place
 from yurt.homesync.sync import Pass
@@ -21,24 +22,35 @@ WHOLE = {"-batch": 0, "-auto": 0, "-terse": 0, "-silent": 0, "-times": 0, "-pref
 
 
 def run(
-    homes: Homes, only: Sequence[str] = (), *, watch: Watch = unwatched, extra_arguments: Sequence[str] = ()
+    homes: Homes,
+    only: Sequence[str] = (),
+    *,
+    watch: Watch = unwatched,
+    extra_arguments: Sequence[str] = (),
+    agree: Agree = deletions.refused,
+    refill: str = "",
 ) -> Round:
     """Sync all pairs, or those of the places in `only`; save the outcomes in the ledger and return them.
 
     A place that cannot be reached, a lock or another refusal is an Outcome with code 3 and its `problem`; the other
     pairs are synced nevertheless. `extra_arguments` go to Unison as they are; after `-prefer` and `-force`, the name
-    of a place stands for its root. RefusedError if another sync runs on this machine.
+    of a place stands for its root. Without them, large deletions are copied only if `agree`, and the place `refill` is
+    filled again if it has lost everything. RefusedError if another sync runs on this machine.
     """
     pairs = places.pairs(homes, only)
     if not pairs:
         raise UserError("there is only one home", code="usage", hint="name a context: `yurt home sync CONTEXT`")
     with here.locked() as lock:
-        start = me(lock)
+        start = msgspec.structs.replace(me(lock), refill=refill)
         profiles = {name: _prepare(each) for name, each in {pair.client.name: pair.client for pair in pairs}.items()}
-        passes = _passes(pairs, start, extra_arguments, watch, profiles)
+        passes = _passes(pairs, start, extra_arguments, watch, profiles, agree=agree)
         outcomes = [_total(passes[pair.name]) for pair in pairs if pair.name in passes]
         outcomes = finish.run(homes, pairs, passes, outcomes, full=whole(extra_arguments))
-    ledger.add(outcomes)
+    try:
+        ledger.add(outcomes)
+    except OSError as error:
+        note = f"this sync is not recorded: cannot write {ledger.file()}: {error.strerror}"
+        outcomes = [msgspec.structs.replace(each, warnings=[*each.warnings, note]) for each in outcomes]
     return Round(outcomes)
 
 
@@ -87,11 +99,22 @@ def _prepare(place: Place) -> bytes:
 
 
 def _passes(
-    pairs: Sequence[Pair], start: Start, arguments: Sequence[str], watch: Watch, profiles: Mapping[str, bytes]
+    pairs: Sequence[Pair],
+    start: Start,
+    arguments: Sequence[str],
+    watch: Watch,
+    profiles: Mapping[str, bytes],
+    *,
+    agree: Agree,
 ) -> dict[str, list[Pass]]:
     """Sync every pair, then again those that were synced before a later one changed the hub."""
     known = ledger.read()
     made: dict[str, list[Pass]] = {}
+
+    def guard(pair: Pair) -> Guard | None:
+        text = profiles[pair.client.name].decode(errors="surrogateescape")
+        return None if arguments else Guard(text, agree)
+
     for pair in pairs:
         text = profiles[pair.client.name]
         seen = None if arguments else quick.look(pair, start.identity, known, text)
@@ -99,16 +122,20 @@ def _passes(
             made[pair.name] = [Pass(outcome=seen, start=start, folders=[], idle=True)]
             continue
         found = sync.NO_DOUBTS if arguments else doubts.find(pair, start.identity, known)
-        done = sync.once(pair, _for(pair, start, known), arguments_for(pair, arguments), watch, found)
+        done = sync.once(
+            pair, _for(pair, start, known), arguments_for(pair, arguments), watch, found, guard=guard(pair)
+        )
         made[pair.name] = [_with_setup(done, quick.setup(pair, text))]
-        if not arguments and done.outcome.skipped and _give_one_time(pair, done.outcome.skipped):
+        if not arguments and done.outcome.conflicts and _give_one_time(pair, done.outcome.conflicts):
             again = _for(pair, start, known).another(again=True)
-            made[pair.name].append(_with_setup(sync.once(pair, again, (), watch), quick.setup(pair, text)))
+            made[pair.name].append(
+                _with_setup(sync.once(pair, again, (), watch, guard=guard(pair)), quick.setup(pair, text))
+            )
     changed = [at for at, pair in enumerate(pairs) if any(each.outcome.to_hub for each in made[pair.name])]
     for pair in pairs[: max(changed, default=0)]:
         if made[pair.name][-1].outcome.code < 3:
             again = _for(pair, start, known).another(again=bool(made[pair.name][0].outcome.setup))
-            done = sync.once(pair, again, arguments_for(pair, arguments), watch)
+            done = sync.once(pair, again, arguments_for(pair, arguments), watch, guard=guard(pair))
             made[pair.name].append(_with_setup(done, quick.setup(pair, profiles[pair.client.name])))
     return made
 
@@ -137,6 +164,7 @@ def _total(passes: Sequence[Pass]) -> Outcome:
         transferred=sum(each.transferred for each in outcomes),
         to_hub=sum(each.to_hub for each in outcomes),
         to_spoke=sum(each.to_spoke for each in outcomes),
+        deleted=sum(each.deleted for each in outcomes),
         size=sum(sizes) if sizes else None,
         warnings=[warning for each in outcomes for warning in each.warnings],
         token=next((each.token for each in outcomes if each.token), ""),

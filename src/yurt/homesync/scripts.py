@@ -43,6 +43,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it may not sync everything."""
     here: bool = False
     """Whether this is the machine that runs yurt: it has no jobs that wait."""
+    refill: bool = False
+    """Whether it has lost everything, and is filled again."""
     direct: bool = False
     """Whether a person reads what it prints, not yurt."""
 
@@ -61,9 +63,15 @@ def serve(side: Side, mark: str) -> str:
     return _settings(side, mark=mark) + _functions() + text("serve.sh")
 
 
-def client(side: Side, *, locked: bool, link: str, profile: str, server_root: str) -> str:
-    """Return the script of the client side; `link` is the program that connects it to the server."""
+def client(
+    side: Side, *, locked: bool, link: str, profile: str, server_root: str, keep: bool = False, refilling: bool = False
+) -> str:
+    """Return the script of the client side; `link` is the program that connects it to the server.
+
+    With `keep`, Unison copies no deletions. If it is `refilling` one of the sides, it compares everything again.
+    """
     more = {"locked": "1" if locked else "", "link": link, "profile": profile, "server_root": server_root}
+    more |= {"keep": "1" if keep else "", "refilling": "1" if refilling else ""}
     return _settings(side, **more) + _functions() + text("client.sh")
 
 

@@ -1,6 +1,6 @@
 # One side of a sync: its folder, its lock, its root and its Unison. Shared by serve.sh and client.sh.
 # Set before: token stamp client client_name place identity root unison backups known record check again partly here,
-# and direct=1 if a person reads along.
+# refill=1 if it has lost everything and is filled again, and direct=1 if a person reads along.
 
 say() { # WORD [TEXT]: a line for yurt on standard error; Unison passes it on
     if [ -z "$direct" ]; then
@@ -43,6 +43,8 @@ prepare() {
 
 take_lock() { # Unison inherits descriptor 9: the lock is held until it ends, also if it is killed
     command -v flock > /dev/null || refuse no-flock
+    # Not `:` or exec: a failed redirection of these ends a shell.
+    true 2> /dev/null >> "$UNISON/yurt/lock" || refuse folder "$UNISON/yurt"
     exec 9>> "$UNISON/yurt/lock"
     flock -n 9 || take_over
     note_owner
@@ -78,11 +80,14 @@ check_root() {
     /*) ;;
     *) root=$HOME/$root ;;
     esac
-    if [ -z "$known" ] && ! is_listed "$root"; then
-        { mkdir -p -- "$root" && : >> "$root/.yurt-home"; } || refuse root "$root"
+    if [ -n "$refill" ]; then
+        { mkdir -p -- "$root" && true > "$root/.yurt-home"; } || refuse root "$root"
+    elif [ -z "$known" ] && ! is_listed "$root"; then
+        { mkdir -p -- "$root" && true >> "$root/.yurt-home"; } || refuse root "$root"
         printf '%s\n' "$root" >> "$UNISON/yurt/roots"
     fi
     [ -e "$root/.yurt-home" ] || refuse vanished "$root"
+    if [ ! -r "$root" ] || [ ! -x "$root" ]; then refuse root "$root"; fi # it would look empty
     set -- "$root"/*
     if [ -e "$1" ] || [ -h "$1" ]; then
         [ -s "$root/.yurt-home" ] || echo files > "$root/.yurt-home" || :
@@ -125,13 +130,13 @@ find_unison() { # sets found and version: the first Unison that is new enough
     refuse no-unison "$unison"
 }
 
-list_waiting() { # in the background, as the scheduler takes its time; `start` waits for it
-    [ -n "$here" ] || home_waiting > "$UNISON/yurt/waiting.$token" 2> /dev/null 9>&- &
+list_waiting() { # in the background, as the scheduler takes its time; `start` waits for it. A part releases no jobs.
+    [ -n "$here$partly" ] || home_waiting > "$UNISON/yurt/waiting.$token" 2> /dev/null 9>&- &
 }
 
 start() { # the environment of Unison; the archives are found under this name on every login host of a site
     # From the stamp on, an edit counts as made during this sync. So it comes before the files are looked at.
-    [ -n "$again$partly" ] || sure_begin "$record" "$token"
+    [ -n "$again$partly" ] || [ "$check" = no-begin ] || sure_begin "$record" "$token"
     sure_check "$record" "$root" "$check" || refuse edited
     wait
     waits=waits

@@ -13,15 +13,19 @@ from pathlib import Path
 import msgspec
 
 from yurt.errors import YurtError
-from yurt.homesync import client, programs
+from yurt.homesync import client, deletions, output, programs, unreadable
 from yurt.homesync.client import Finished, Start
+from yurt.homesync.deletions import Guard
 from yurt.homesync.doubts import Doubts
-from yurt.homesync.outcomes import Outcome
+from yurt.homesync.outcomes import NOT_CONFIRMED, Outcome, Skipped
 from yurt.homesync.places import Pair, Place
-from yurt.homesync.problems import problem
+from yurt.homesync.problems import EMPTIED, problem
 from yurt.model.progress import Watch
 
 ATTEMPTS = 6
+
+MOST_PATHS, MOST_BYTES = 500, 50_000
+"""Limits of one command line of Unison."""
 
 NO_DOUBTS = Doubts()
 
@@ -32,6 +36,9 @@ ARCHIVES = (
     "the archives of the last sync were incomplete, so this one compared everything again: files that differ are "
     "conflicts, and deleted files may be back"
 )
+
+
+REFILLED = "had no files any more, so this sync copied them from the other place"
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,34 +54,50 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it changed nothing and no job waits for it, so that there is nothing to do after it."""
 
 
-def once(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch, doubts: Doubts = NO_DOUBTS) -> Pass:
+def once(
+    pair: Pair,
+    start: Start,
+    arguments: Sequence[str],
+    watch: Watch,
+    doubts: Doubts = NO_DOUBTS,
+    *,
+    guard: Guard | None = None,
+) -> Pass:
     """Sync a pair in batch mode. Every failure is an Outcome with code 3 and its problem.
 
-    If a file may have changed of which the last sync was unsure, the contents of these files are compared first.
+    With a guard, Unison copies everything but deletions first; then those that are not large, or that the user has
+    confirmed. If a file may have changed of which the last sync was unsure, the contents of these files are compared
+    first.
     """
     began = time.time()
     partly = bool(paths_in(arguments))
-    start = start.another(check="required" if doubts.paths else "no-check", again=start.again, partly=partly)
+    keep = guard is not None
+    start = start.another(check="required" if doubts.paths else "no-check", again=start.again, partly=partly, keep=keep)
     folders, token = [start.folder], start.token
     copied = [*doubts.paths]
-    warnings: list[str] = []
-    notes: list[str] = []
     idle = False
     outcome = Outcome(hub=pair.hub.name, spoke=pair.spoke.name, began=began, ended=began, code=3)
     try:
-        early = None
+        early, warnings = None, list[str]()
         if doubts.noted:
             done, warnings = _repeated(pair, start, arguments, watch)
         if not doubts.noted or done.printed.said("edited"):
-            before, start = start.another(), start.another(again=True)
+            before, start = start.another(keep=keep), start.another(again=True, keep=keep)
             folders, token = [before.folder, start.folder], before.token
             early, notes = compare_contents(pair, before, doubts.paths, watch)
             copied += early.printed.copied
-            done, warnings = _repeated(pair, start, arguments, watch)
-        warnings = [*notes, *warnings]
+            done, more = _repeated(pair, start, arguments, watch)
+            warnings += [*notes, *more]
         copied += done.printed.copied
         outcome = _outcome(pair, outcome, done)
         outcome = outcome if early is None else _joined(_outcome(pair, outcome, early), outcome)
+        outcome = msgspec.structs.replace(outcome, warnings=warnings)
+        if guard is not None and done.printed.kept:
+            decided = deletions.decide(pair, done.printed.kept, guard)
+            outcome, backups = _delete(pair, start, outcome, decided, watch)
+            folders += backups
+        if guard is not None and outcome.failed:
+            outcome = unreadable.named(pair, outcome, guard.profile)
         idle = not (outcome.transferred or outcome.failed or done.printed.jobs_wait)
     except YurtError as error:
         outcome = failed(outcome, error)
@@ -82,10 +105,61 @@ def once(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch, doubt
         outcome,
         ended=time.time(),
         paths=paths_in(arguments),
-        warnings=warnings,
         token="" if partly or (start.again and token == start.token) else token,
     )
     return Pass(outcome=outcome, start=start, folders=folders, copied=copied, idle=idle)
+
+
+def _delete(
+    pair: Pair, start: Start, outcome: Outcome, decided: deletions.Decision, watch: Watch
+) -> tuple[Outcome, list[str]]:
+    """Copy deletions; return the outcome with them, and with those that wait for the user, and folders in the backups.
+
+    Only their paths are synced, so that what is deleted in the meantime is not part of it.
+    """
+    folders = []
+    for some in parts([*decided.copy]):
+        again = start.another(again=True, partly=True)
+        folders.append(again.folder)
+        words = [word for path in some for word in ("-path", path)]
+        done, warnings = _repeated(pair, again, [*words, "-confirmbigdel=false"], watch)
+        # What is kept once more, a line of the user's own in the profile protects.
+        protected = [Skipped(each.path, output.NOT_DELETED) for each in done.printed.kept]
+        more = _outcome(pair, outcome, done)
+        left = {each.path for each in (*more.skipped, *more.failed, *protected)}
+        deleted = sum(decided.copy[path] for path in some if path not in left)
+        outcome = _added(outcome, msgspec.structs.replace(more, deleted=deleted), protected, warnings)
+    waiting = [Skipped(path, NOT_CONFIRMED) for path in decided.keep]
+    return msgspec.structs.replace(
+        outcome,
+        code=max(outcome.code, 1 if waiting else 0),
+        skipped=[*outcome.skipped, *waiting],
+        deletions=decided.deletions,
+        hint=deletions.hint(decided.deletions),
+    ), folders
+
+
+def _added(first: Outcome, second: Outcome, skipped: Sequence[Skipped], warnings: Sequence[str]) -> Outcome:
+    """Return the outcome of a sync of everything and then of some paths."""
+    return msgspec.structs.replace(
+        _joined(first, second),
+        code=max(first.code, second.code, 1 if skipped else 0),
+        skipped=[*first.skipped, *second.skipped, *skipped],
+        failed=[*first.failed, *second.failed],
+        warnings=[*first.warnings, *warnings],
+    )
+
+
+def parts(paths: Sequence[str]) -> Iterator[list[str]]:
+    """Yield paths in parts that fit into a command line of Unison."""
+    part: list[str] = []
+    for path in paths:
+        if part and (len(part) == MOST_PATHS or sum(map(len, part)) + len(path) > MOST_BYTES):
+            yield part
+            part = []
+        part.append(path)
+    if part:
+        yield part
 
 
 def compare_contents(pair: Pair, start: Start, paths: Sequence[str], watch: Watch) -> tuple[Finished, list[str]]:
@@ -136,6 +210,9 @@ def _repeated(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) 
                 raise problem(pair, done)
             programs.install(place, missing.text)
             installed.add(place.name)
+        elif not start.refilling and _has_lost_everything(start.refill, done):
+            start = msgspec.structs.replace(start, refilling=True)
+            warnings.append(f"{start.refill} {REFILLED}")
         elif "archives are locked" in printed.fatal and "-ignorelocks" not in more:
             # Left by a Unison that was killed while it saved its archives: we hold the locks of both sides.
             more.append("-ignorelocks")
@@ -147,6 +224,12 @@ def _repeated(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) 
     raise problem(pair, done)
 
 
+def _has_lost_everything(place: str, done: Finished) -> bool:
+    """Whether a sync was refused because a place has no files any more, or because one of the places has none."""
+    gone = done.printed.said("emptied") or done.printed.said("vanished")
+    return bool(place) and (gone.place == place if gone else EMPTIED.search(done.err) is not None)
+
+
 def _may_retry(pair: Pair, done: Finished, attempt: int) -> bool:
     """Whether the connection to the server was closed before the server's script started."""
     reached = any(each.place == pair.server.name for each in done.printed.sides)
@@ -154,13 +237,14 @@ def _may_retry(pair: Pair, done: Finished, attempt: int) -> bool:
 
 
 def _joined(first: Outcome, second: Outcome) -> Outcome:
-    """Return the outcome of two syncs, of which the second one was of everything."""
+    """Return the second outcome, with the number of changes of both."""
     return msgspec.structs.replace(
         second,
         transferred=first.transferred + second.transferred,
         to_hub=first.to_hub + second.to_hub,
         to_spoke=first.to_spoke + second.to_spoke,
-        size=(first.size or 0) + (second.size or 0),
+        deleted=first.deleted + second.deleted,
+        size=None if first.size is None or second.size is None else first.size + second.size,
     )
 
 
@@ -175,6 +259,8 @@ def _files(top: Path) -> Iterator[Path]:
 def _outcome(pair: Pair, outcome: Outcome, done: Finished) -> Outcome:
     printed = done.printed
     to_hub, to_spoke = printed.to_client, printed.to_server
+    bad = {each.path for each in printed.failed}
+    arrived = [path for path in printed.copied if path not in bad]
     if pair.client is pair.spoke:
         to_hub, to_spoke = to_spoke, to_hub
     return msgspec.structs.replace(
@@ -183,7 +269,7 @@ def _outcome(pair: Pair, outcome: Outcome, done: Finished) -> Outcome:
         transferred=printed.transferred,
         to_hub=to_hub,
         to_spoke=to_spoke,
-        size=_size(pair.client, printed.copied) if pair.client.here else None,
+        size=_size(pair.client, arrived) if pair.client.here else None,
         skipped=printed.skipped,
         failed=printed.failed,
     )

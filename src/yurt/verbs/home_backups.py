@@ -8,6 +8,7 @@ import msgspec
 
 from yurt.homesync import backups as kept
 from yurt.homesync.backups import HomeBackup
+from yurt.homesync.outcomes import shown
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.verbs import home_paths
 from yurt.verbs.result import Result
@@ -41,9 +42,9 @@ def backups(
     found = kept.listed(places, wanted, until=home_paths.until(at), most=limit)
     if len(found.errors) == len(places):
         raise next(iter(found.errors.values()))
-    shown = [msgspec.structs.replace(each, path=home_paths.shown(each.path)) for each in found.backups]
+    readable = [msgspec.structs.replace(each, path=shown(each.path)) for each in found.backups]
     return Result(
         kind="home-backups",
-        data=HomeBackups(backups=shown, more=found.more),
+        data=HomeBackups(backups=readable, more=found.more),
         warnings=[f"the backups on {name} are not listed: {error.message}" for name, error in found.errors.items()],
     )

@@ -13,6 +13,7 @@ from yurt.homesync import resolve as resolving
 from yurt.homesync import versions
 from yurt.homesync.config import Homes
 from yurt.homesync.conflicts import Choice, Conflict
+from yurt.homesync.outcomes import NOT_CONFIRMED, shown
 from yurt.homesync.versions import HomeVersion
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.verbs import home_paths
@@ -25,9 +26,11 @@ class ShownConflict(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     """Relative to the home."""
     why: str
-    """Unison's reason."""
+    """The reason, in the words of Unison."""
     versions: dict[str, HomeVersion]
     """The version of each place, the hub first."""
+    deletion: bool = False
+    """Whether it did not change on two places, but is part of a large deletion that is not confirmed."""
     modes: bool = False
     """Whether only the modes differ."""
     diffs: list[str] = []
@@ -72,10 +75,10 @@ def find(paths: Sequence[str] = (), *, diffs: bool = False, watch: Watch = unwat
     watch(Event("looking at both versions"))
     known, errors = kept.find(homes)
     some = kept.chosen(known, [home_paths.relative(path, homes) for path in paths])
-    shown = [_shown(each, diff(homes, each) if diffs else []) for each in some]
+    readable = [_shown(each, diff(homes, each) if diffs else []) for each in some]
     return Found(
         kind="home-conflicts",
-        data=HomeConflicts(hub=homes.hub, conflicts=shown),
+        data=HomeConflicts(hub=homes.hub, conflicts=readable),
         warnings=[error.message for error in errors],
         homes=homes,
         open=some,
@@ -133,10 +136,10 @@ def resolve(found: Found, chosen: Sequence[Choice], *, watch: Watch = unwatched)
         path = each.conflict.path
         problem = done.problem(each.conflict)
         if problem:
-            warnings.append(f"'{home_paths.shown(path)}' is not resolved: {problem}")
+            warnings.append(f"'{shown(path)}' is not resolved: {problem}")
         else:
-            beside = [home_paths.shown(name) for name in done.beside.get(path, ())]
-            resolved[path] = ResolvedConflict(path=home_paths.shown(path), kept=each.keep, beside=beside)
+            beside = [shown(name) for name in done.beside.get(path, ())]
+            resolved[path] = ResolvedConflict(path=shown(path), kept=each.keep, beside=beside)
     left = [_shown(each, []) for each in found.open if each.path not in resolved]
     return Result(
         kind="home-conflicts",
@@ -148,9 +151,13 @@ def resolve(found: Found, chosen: Sequence[Choice], *, watch: Watch = unwatched)
 
 def _shown(conflict: Conflict, diffs: list[str]) -> ShownConflict:
     safe = {
-        place: msgspec.structs.replace(each, target=home_paths.shown(each.target))
-        for place, each in conflict.versions.items()
+        place: msgspec.structs.replace(each, target=shown(each.target)) for place, each in conflict.versions.items()
     }
     return ShownConflict(
-        path=home_paths.shown(conflict.path), why=conflict.why, versions=safe, modes=conflict.modes, diffs=diffs
+        path=shown(conflict.path),
+        why=conflict.why,
+        versions=safe,
+        deletion=conflict.why == NOT_CONFIRMED,
+        modes=conflict.modes,
+        diffs=diffs,
     )

@@ -40,7 +40,7 @@ def relative(path: str, found: Homes) -> str:
     """Return a path relative to the home, without `.` and `..`.
 
     An absolute path is one in the folder of this machine, or in the user's home. UserError if it is neither. Bytes that
-    are not UTF-8 may be written as `shown` writes them.
+    are not UTF-8 may be written as `outcomes.shown` writes them.
     """
     inside = os.path.normpath(re.sub(r"\\x([89a-f][0-9a-f])", lambda found: chr(0xDC00 + int(found[1], 16)), path))
     if inside.startswith("/"):
@@ -61,8 +61,3 @@ def until(at: str | None) -> float | None:
         return None if at is None else moment(at, time.time())
     except ValueError:
         raise UserError(f"--at: '{at}' is not a time", code="usage", hint=EXAMPLES) from None
-
-
-def shown(path: str) -> str:
-    """Return a path that JSON can hold: with a backslash and hexadecimal digits for bytes that are not UTF-8."""
-    return os.fsencode(path).decode(errors="backslashreplace")

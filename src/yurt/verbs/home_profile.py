@@ -10,6 +10,8 @@ import msgspec
 from yurt.homesync import config, profile
 from yurt.homesync.config import Homes
 from yurt.homesync.places import Place
+from yurt.homesync.unreadable import HOLD, SKIP
+from yurt.verbs import home_paths
 from yurt.verbs.result import Result
 
 
@@ -51,6 +53,12 @@ def edit(editor: Callable[[Path], None]) -> Result[HomeProfile]:
     if merged != text:
         profile.write(place, merged)
     return _result(place, path, merged, changed=merged != before)
+
+
+def skip_unreadable(skip: bool) -> Result[HomeProfile]:
+    """Set whether syncs skip files that cannot be read, with a warning, instead of failing; return the profile."""
+    config.save(msgspec.structs.replace(home_paths.homes(), unreadable=SKIP if skip else HOLD))
+    return show()
 
 
 def _read() -> tuple[Place, str, bytes]:

@@ -6,6 +6,7 @@ import msgspec
 
 from yurt.homesync import backups
 from yurt.homesync.backups import HomeRestored
+from yurt.homesync.outcomes import shown
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.verbs import home_paths
 from yurt.verbs.result import Result
@@ -24,4 +25,4 @@ def restore(path: str, *, at: str | None = None, place: str = "", watch: Watch =
     )
     watch(Event(f"restoring on {found.name}"))
     done = backups.restore(found, dated, wanted)
-    return Result(kind="home-restored", data=msgspec.structs.replace(done, path=home_paths.shown(done.path)))
+    return Result(kind="home-restored", data=msgspec.structs.replace(done, path=shown(done.path)))

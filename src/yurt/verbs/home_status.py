@@ -7,14 +7,15 @@ from pathlib import Path
 import msgspec
 
 from yurt.config import contexts
-from yurt.homesync import ledger, pending, places, profile
+from yurt.homesync import gate, ledger, pending, places, profile
 from yurt.homesync.config import Homes
-from yurt.homesync.outcomes import Outcome
+from yurt.homesync.outcomes import NOT_CONFIRMED, Deletion, Outcome
 from yurt.homesync.places import Pair, Place
 from yurt.model.context import LOCAL
 from yurt.sites import folders
 from yurt.verbs import syncing
 from yurt.verbs.home_paths import homes
+from yurt.verbs.home_sync import readable
 from yurt.verbs.result import Result
 
 
@@ -34,13 +35,15 @@ class PairStatus(msgspec.Struct, frozen=True, kw_only=True):
     code: int | None
     """The exit code of the last sync."""
     problem: str
-    """Why the last sync failed, if it did."""
+    """Why the last sync did not succeed, with the first path that was not synced; empty if it did."""
     seconds: float | None
     """How long the last sync took."""
     transferred: int
     """Changes that the last sync copied."""
     conflicts: int
     """Paths with different versions on both sides."""
+    deletions: list[Deletion]
+    """Large deletions that the last sync did not copy."""
     failed: int
     """Paths that the last sync could not copy."""
     pending: int | None
@@ -76,7 +79,11 @@ def status() -> Result[HomeStatus]:
     pairs = []
     for pair in places.pairs(found):
         last, good = known.last(pair.name), known.last_good(pair.name)
-        mine = [each for each in open_conflicts if (each.hub, each.spoke) == (pair.hub.name, pair.spoke.name)]
+        mine = [
+            each
+            for each in open_conflicts
+            if (each.hub, each.spoke) == (pair.hub.name, pair.spoke.name) and each.why != NOT_CONFIRMED
+        ]
         pairs.append(
             PairStatus(
                 hub=pair.hub.name,
@@ -85,10 +92,11 @@ def status() -> Result[HomeStatus]:
                 synced=None if good is None else good.ended,
                 tried=None if last is None else last.ended,
                 code=None if last is None else last.code,
-                problem="" if last is None else last.problem,
+                problem=gate.problem(last) if last is not None and last.code else "",
                 seconds=None if last is None else last.seconds,
                 transferred=0 if last is None else last.transferred,
                 conflicts=len(mine),
+                deletions=[] if last is None else readable(last).deletions,
                 failed=0 if last is None else len(last.failed),
                 pending=_pending(pair, known.last_reached(pair.name), rules),
                 waiting=[run for place in pair.places for run in waiting.get(place.name, ())],

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from yurt.errors import UserError, YurtError
-from yurt.homesync import config, ledger, places, profile, rounds
+from yurt.homesync import config, deletions, ledger, places, profile, rounds
 from yurt.homesync import sync as one_sync
 from yurt.homesync.config import Homes, PlaceSettings
-from yurt.homesync.outcomes import Outcome, Skipped, pair_name
+from yurt.homesync.deletions import Agree
+from yurt.homesync.outcomes import Outcome, pair_name, shown
 from yurt.homesync.places import Place
 from yurt.model.context import LOCAL
 from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_seconds
-from yurt.verbs.home_paths import shown
 from yurt.verbs.result import Result
 
 INTERVAL = "60s"
@@ -89,11 +89,19 @@ def _with(known: dict[str, PlaceSettings], names: Sequence[str]) -> dict[str, Pl
     return {**known, **{name: PlaceSettings() for name in names if name not in known}}
 
 
-def sync(planned: Plan, confirm: Confirm, *, watch: Watch = unwatched) -> Result[list[Outcome]]:
+def sync(
+    planned: Plan,
+    confirm: Confirm,
+    *,
+    agree: Agree = deletions.refused,
+    refill: str = "",
+    watch: Watch = unwatched,
+) -> Result[list[Outcome]]:
     """Sync the homes. Before their first sync, measure them and ask; then homes.yaml is saved.
 
-    RefusedError: another sync runs on this machine, or the homes do not fit. UserError: the user does not agree. Every
-    other failure is in the outcome of its pair.
+    Large deletions are copied only if `agree`. `refill` is a place that gets its files again if it has lost all of
+    them. RefusedError: another sync runs on this machine, or the homes do not fit. UserError: the user does not agree.
+    Every other failure is in the outcome of its pair.
     """
     homes, only, missed = planned.homes, planned.only, list[Outcome]()
     if planned.new or planned.first:
@@ -115,10 +123,32 @@ def sync(planned: Plan, confirm: Confirm, *, watch: Watch = unwatched) -> Result
             only = [name for name in homes.names if name not in (homes.hub, *without)]
     if homes != config.load():
         config.save(homes)
-    done = [] if missed and not only else rounds.run(homes, only, watch=watch).outcomes
+    done = [] if missed and not only else rounds.run(homes, only, watch=watch, agree=agree, refill=refill).outcomes
     if any(each.released for each in done):
         _refresh(watch)
-    return result([*done, *missed])
+    found = result([*done, *missed])
+    refilled = any(warning.endswith(one_sync.REFILLED) for warning in found.warnings)
+    if refill and not refilled and any(each.code < 3 for each in done):
+        note = f"{refill} has not lost all its files, so this was a usual sync; see `yurt home backups` for lost ones"
+        return msgspec.structs.replace(found, warnings=[*found.warnings, note])
+    return found
+
+
+def delete_too(planned: Plan, done: Sequence[Outcome], *, watch: Watch = unwatched) -> Result[list[Outcome]]:
+    """Sync the reached places again after the user has confirmed the large deletions of a sync.
+
+    The confirmation counts for all places, as a deletion goes on from the hub, but for no more files than in `done`.
+    """
+    files: dict[str, int] = {}
+    for each in (each for outcome in done for each in outcome.deletions):
+        files[each.path] = max(each.files, files.get(each.path, 0))
+    reached = [each.spoke for each in done if each.code < 3]
+    again = rounds.run(
+        planned.homes, reached, watch=watch, agree=lambda each: each.files <= files.get(shown(each.path), 0)
+    ).outcomes
+    if any(each.released for each in again):
+        _refresh(watch)
+    return result([*again, *(each for each in done if each.code == 3)])
 
 
 def _refresh(watch: Watch) -> None:
@@ -136,6 +166,17 @@ def _missed(hub: str, place: str, error: YurtError) -> Outcome:
     """Return the outcome for a place that has never been synced and cannot be reached."""
     now = time.time()
     return one_sync.failed(Outcome(hub=hub, spoke=place, began=now, ended=now, code=3), error)
+
+
+def check_refill(planned: Plan, place: str) -> None:
+    """UserError if the place to refill is not one of the homes in sync, or has never been synced."""
+    names = planned.homes.names
+    if place and (place not in names or place in (*planned.new, *planned.first)):
+        raise UserError(
+            f"--refill: '{place}' is not one of the places in sync",
+            code="usage",
+            hint=f"name one of: {', '.join(names)}",
+        )
 
 
 def read_interval(text: str, *, repeat: bool) -> float:
@@ -176,7 +217,8 @@ def readable(outcome: Outcome) -> Outcome:
     """Return an outcome whose paths JSON can hold."""
     return msgspec.structs.replace(
         outcome,
-        skipped=[Skipped(shown(each.path), each.why) for each in outcome.skipped],
-        failed=[Skipped(shown(each.path), each.why) for each in outcome.failed],
+        skipped=[msgspec.structs.replace(each, path=shown(each.path)) for each in outcome.skipped],
+        failed=[msgspec.structs.replace(each, path=shown(each.path)) for each in outcome.failed],
+        deletions=[msgspec.structs.replace(each, path=shown(each.path)) for each in outcome.deletions],
         paths=[shown(path) for path in outcome.paths],
     )

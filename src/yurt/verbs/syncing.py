@@ -80,7 +80,8 @@ def _sync(context: str, runs: Sequence[str], watch: Watch) -> list[str]:
     own = [each for each in bad if context in (each.hub, each.spoke)]
     if own:
         return [_failed(held, context, gate.problem(own[0]), own[0].hint)]
-    return [_incomplete(each.spoke, gate.problem(each), code=each.code) for each in bad]
+    notes = [f"{each.pair}: {warning}" for each in done.outcomes if not each.code for warning in each.warnings]
+    return notes + [_incomplete(each.spoke, gate.problem(each), code=each.code) for each in bad]
 
 
 def _incomplete(place: str, why: str, *, code: int) -> str:
