@@ -16,7 +16,7 @@ from yurt.node.backup.progress import OnProgress
 from yurt.node.backup.publishing import Draft, publish
 from yurt.node.backup.reach import Reach
 from yurt.node.backup.saving import Saved, Saver, notes, sure, wait_for_clock
-from yurt.node.backup.scan import Scan, scan
+from yurt.node.backup.scan import TICK, Scan, scan
 from yurt.node.backup.versions import Version, read_version
 
 FULL_INDEX = 4
@@ -139,6 +139,7 @@ class Workspace:
         for _ in range(PASSES):
             if not scanned.moving and not saved.renewed:
                 break
+            time.sleep(TICK / 1e9)  # what changed just before the walk is older than the next one then
             before, scanned = scanned, scan(self.folder, self.ignore)
             known = {**self._known, **{path: entry for path, entry in updates.items() if entry is not None}}
             for path in [path for path, entry in updates.items() if entry is None]:
