@@ -109,7 +109,11 @@ def _asked(store: Store, entry: Entry, request: dict[str, Any], watch: Watch) ->
 
     An error says that nothing was released.
     """
-    hint = f"try again, or end it without a backup with `yurt dev down{named(entry.run.name)} --now`"
+    name, node = named(entry.run.name), entry.status.node or "its node"
+    hint = (
+        f"what changed since the last backup is only on {node}: try again when this is solved, or copy the files with"
+        f" `yurt dev ssh{name} -- tar -cz . > work.tar.gz`; then `yurt dev down{name} --now` ends it without a backup"
+    )
     try:
         return ask(entry, request, shown(watch, entry.run.context))
     except (RefusedError, UnreachableError) as error:
