@@ -90,7 +90,7 @@ def test_no_room(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "room", full_beside(0))
     (nodes.top / "n2" / "work.fork-v1").mkdir(parents=True)
     with pytest.raises(
-        NodeError, match=r"v2 needs 100 B, and .*n2 on \S+ has 0 B free; it has older copies: work.fork-v1"
+        NodeError, match=r"v2 needs 100 B, and .*n2 on \S+ has 0 B free beside work.fork-v1; use another node"
     ):
         nodes.open("n2")
 

@@ -40,15 +40,15 @@ def room(place: Place, config: Config, number: int) -> Tuple[int, int]:
 
 
 def copies(place: Place) -> List[str]:
-    """Return the older copies of the workspace beside it."""
+    """Return the names of the workspace and of its older copies beside it."""
     above, name = os.path.split(place.workspace)
-    return sorted(each for each in os.listdir(above) if each.startswith(name + "."))
+    return sorted(each for each in os.listdir(above) if (each + ".").startswith(name + "."))
 
 
 def too_full(place: Place, number: int, needed: int, free: int) -> NodeError:
     """Return the error for a disk without room for a version."""
     found = copies(place)
-    older = "; it has older copies: %s" % ", ".join(found[:5]) if found else ""
+    older = " beside %s" % ", ".join(found[:5]) if found else ""
     return NodeError(
         "v%d needs %s, and %s on %s has %s free%s; use another node, or remove what you do not need"
         % (number, size(needed), os.path.dirname(place.workspace), os.uname().nodename, size(free), older)
