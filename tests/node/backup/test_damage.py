@@ -155,3 +155,13 @@ def test_the_newest_version_without_damage_stays(desk: Desk) -> None:
     desk.save()
     assert retain(desk.backups, last=1, days=0, weeks=0) == [1, 2]
     assert desk.restores(3)
+
+
+def test_a_damaged_version_file_does_not_keep_packs_for_ever(desk: Desk) -> None:
+    desk.flip("v1", 40)
+    for _ in range(2):
+        for name in ("a", "b"):
+            (desk.work / name).write_bytes(os.urandom(40_000))
+        desk.save()
+    retain(desk.backups, last=1, days=0, weeks=0)
+    assert len(list(Path(desk.backups).glob("p*"))) == 1 and desk.restores(4)

@@ -137,3 +137,30 @@ def test_what_to_do_about_damage(nodes: Nodes, name: str, running: bool, host: s
     assert parts[0] == "v2 cannot be restored: its file p2-x is damaged"
     assert len(parts) == 1 + len(ways) and all(part.endswith(way) for part, way in zip(parts[1:], ways, strict=True))
     assert len(text) < 300, "job.sh keeps so much of a reason"
+
+
+def test_a_damaged_backup_of_a_node_that_lost_power(nodes: Nodes) -> None:
+    """The files on the node may be damaged too, but there are no others."""
+    first = nodes.open("n1")
+    file = write(first, "one")
+    first.save("down")
+    Path(first.place.folder, "unwritten").write_text('{"boot": "an earlier one"}')
+    next(nodes.backups.glob("p2-*")).unlink()
+    again = nodes.open("n1")
+    assert file.read_text() == "one" and "look at your files" in again.status.get("fork")
+    again.save("interval")
+    assert Path(nodes.open("n2").place.workspace, "a.txt").read_text() == "one"
+
+
+def test_the_file_of_the_newest_version_is_damaged(nodes: Nodes) -> None:
+    first = nodes.open("n1")
+    write(first, "one")
+    first.save("down")
+    file = nodes.backups / "v2"
+    file.write_bytes(b"{" + file.read_bytes())
+    second = nodes.open("n2")
+    assert second.status.get("fork") == "v2 cannot be read, as its file is damaged; v1 was restored"
+    again = nodes.open("n1")
+    version = again.save("interval")
+    assert version is not None and (version.number, version.fork) == (3, False)
+    assert Path(nodes.open("n3").place.workspace, "a.txt").read_text() == "one"

@@ -10,6 +10,8 @@ for folder; do
     printf 'version %s %s\n' "$file" "$(head -n 1 "$file")"
   done
   if [ -f checked ]; then printf 'checked %s\n' "$(head -n 1 checked)"; fi
-  LC_ALL=C ls -ln | sed -n 's/^-/file -/p' # after the versions, whose files are there before them
+  # After the versions, whose files are there before them.
+  # shellcheck disable=SC2012 # find prints no sizes everywhere; these are names of yurt
+  LC_ALL=C ls -ln | sed -n 's/^-/file -/p'
   printf 'size %s\n' "$(du -sk . | cut -f 1)"
 done

@@ -5,7 +5,7 @@ import time
 from typing import Dict, Iterable, List, Set
 
 from yurt.node.backup import checking, manifest, storage
-from yurt.node.backup.errors import from_os, shown
+from yurt.node.backup.errors import DamagedError, from_os, shown
 from yurt.node.backup.keeping import kept
 from yurt.node.backup.versions import Version, needs, numbers, versions
 
@@ -117,10 +117,16 @@ def _collect(backups: str) -> None:
 
 
 def _needed(backups: str, names: List[str]) -> Set[str]:
-    """Return the packs and indexes that versions and running saves need. BackupError if a version cannot be read."""
+    """Return the packs and indexes that versions and running saves need. BackupError if a version cannot be read.
+
+    One that is damaged does not count: it cannot be restored, and would keep everything for ever.
+    """
     found = kept(backups, names)
     for number in numbers(names):
-        header = manifest.read_header(backups, number)
+        try:
+            header = manifest.read_header(backups, number)
+        except DamagedError:
+            continue
         if header is not None:
             found.add(header["index"])
             found.update(pack[0] for pack in header["packs"])
