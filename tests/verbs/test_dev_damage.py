@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pexpect
+
 from tests.user import User
 
 
@@ -20,6 +22,13 @@ def test_a_damaged_backup(user: User, tmp_path: Path) -> None:
         )
         pack = next(Path(listed["folder"]).glob("p2-*"))
         content = pack.read_bytes()
+        pack.write_bytes(content[:-9])
+        with user.spawn("dev", "down", "k", "--now", columns=120) as terminal:
+            terminal.expect(
+                "v2 is damaged, so its files may be only on the node: end dev node 'k' without a last backup"
+            )
+            terminal.sendline("n")
+            terminal.expect(pexpect.EOF)
         pack.write_bytes(content[:-9] + b"x" + content[-8:])
         target = tmp_path / "target"
         refused = user.quick("dev", "restore", "--name", "k", "--to", str(target))

@@ -55,6 +55,17 @@ def find(name: str, context: str = "") -> Desk:
     return desks.present(store, name)
 
 
+def risk(name: str, context: str = "") -> str:
+    """Return what the question before `down(now=True)` begins with: whether the files are nowhere else."""
+    try:
+        newest = dev_find.backups(name, context).found.newest
+    except YurtError:
+        return ""  # the user knows best, as the site may not respond
+    if newest is None:
+        return "its files have no backup: "
+    return f"v{newest.number} is damaged, so its files may be only on the node: " if newest.damaged else ""
+
+
 def down(name: str, *, context: str = "", now: bool = False, watch: Watch = unwatched) -> Result[Down]:
     """End a dev node. While it runs, it first makes a backup and verifies it, unless `now`.
 

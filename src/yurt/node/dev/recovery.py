@@ -46,7 +46,7 @@ def copies(place: Place) -> List[str]:
 
 
 def too_full(place: Place, number: int, needed: int, free: int) -> NodeError:
-    """Return the error for a disk without room for a version."""
+    """Return the error for a disk without room for a version, beside the copies of the workspace that stay there."""
     found = copies(place)
     older = " beside %s" % ", ".join(found[:5]) if found else ""
     return NodeError(
