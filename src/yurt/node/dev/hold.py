@@ -131,11 +131,12 @@ class Holder:
         return version
 
     def save_last(self, reason: str) -> int:
-        """Save the workspace, read all of its version back, and return its number. Raises BackupError.
-
-        What is damaged is saved again, from the workspace.
-        """
+        """Save the workspace, verify that, and return the version. Raises BackupError."""
         self.save(reason)
+        return self._verified(reason)
+
+    def _verified(self, reason: str) -> int:
+        """Read all of the last version back, and return its number; what is damaged is saved again first."""
         try:
             return self.desk.verify()
         except backup.DamagedError:
