@@ -29,6 +29,7 @@ FAULTS = {
     "restore": "SIGKILL while a restore runs, then another restore",
     "retain": "SIGKILL while old versions are dropped",
     "full": "the shared disk is full during a save",
+    "damage": "a file of the backups is damaged, then another save on the same node",
 }
 
 PROGRAM = """
@@ -81,9 +82,21 @@ class Desk:
     def save(self) -> None:
         there = fingerprint(self.work)
         workspace = Workspace(str(self.work), self.backups, str(self.state))
+        workspace.read_in_turn(lambda: False)
         version = workspace.save("test")
         if version is not None:
             self.saved[version.number] = there
+
+    def damage(self) -> None:
+        """Change a bit of a file, cut it, or remove it if it is a pack."""
+        file = self.dice.choice(sorted(each for each in Path(self.backups).iterdir() if each.name[0] in "piv"))
+        content = bytearray(file.read_bytes())
+        content[self.dice.randrange(len(content))] ^= 1 << self.dice.randrange(8)
+        kind = self.dice.choice(["flip", "cut", "remove"])
+        if kind == "remove" and file.name.startswith("p"):
+            file.unlink()
+        else:
+            file.write_bytes(content if kind == "flip" else content[: len(content) // 2])
 
     def start(self, word: str, work: str = "", state: str = "", limit: int = 0) -> subprocess.Popen[str]:
         """Start a process and wait until its work begins."""
@@ -112,6 +125,9 @@ def run_case(folder: Path, case: Case) -> list[str]:
     elif case.fault == "full":
         done = desk.start("save", str(desk.work), str(desk.state), int(300_000 * case.moment) + 1)
         done.communicate()
+    elif case.fault == "damage":
+        desk.damage()
+        desk.save()
     elif case.fault == "restore":
         target = folder / "node1" / "work"
         desk.kill(desk.start("restore", str(target), str(before)), usual * case.moment)
@@ -139,6 +155,8 @@ def _judge(desk: Desk, case: Case, before: int, unsaved: Fingerprint) -> list[st
     if found.number > before:
         desk.saved[found.number] = unsaved
     for version in versions(desk.backups):
+        if case.fault == "damage" and version.number < found.number:
+            continue
         try:
             verify(desk.backups, version.number)
         except BackupError as error:

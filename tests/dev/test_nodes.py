@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.store.test_runs import run
 from yurt.backends.slurm.live import read_nodes
-from yurt.dev.nodes import chosen
-from yurt.model.run import Resources
+from yurt.dev.desks import past
+from yurt.dev.nodes import at_most_half, chosen, with_copy
+from yurt.model.run import Resources, Status
+from yurt.model.workspace import Version
+from yurt.store import Store
 
 LINES = """\
 node|n1|main,gpu|MIXED|16|12|64000|32000|gpu:a100:4|gpu:a100:1|9.50
@@ -49,3 +55,28 @@ def test_nodes_of_the_site() -> None:
 )
 def test_choice(wanted: Resources, partition: str, last: str, avoid: tuple[str, ...], node: str) -> None:
     assert chosen(NODES, wanted, partition=partition, last=last, avoid=avoid) == node
+
+
+def test_the_node_with_the_newest_files(tmp_path: Path) -> None:
+    """The last node with the workspace; not one where a run just failed to start, nor one that another laptop left."""
+    store = Store(str(tmp_path / "yurt.db"))
+    ends = [("n1", 0), ("n2", 0), ("n3", 78), ("n1", 78), ("n3", 78)]
+    for number, (node, code) in enumerate(ends):
+        store.add(
+            run(number, purpose="dev", name="a"), Status(state="failed", node=node, exit_code=code, reason="full")
+        )
+    last, failed = past(store, "a", "alpha")
+    assert last is not None and last.status.node == "n2"
+    assert [each.status.node for each in failed] == ["n3", "n1", "n3"]
+    assert past(store, "b", "alpha") == (None, [])
+    older, newer = (Version(number=1, time=when, host="n10.site") for when in (last.run.created - 1, 1e10))
+    assert with_copy(NODES, older, last) == "n2"
+    assert with_copy(NODES, newer, last) == "n10" == with_copy(NODES, older, None)
+    assert with_copy(NODES[:1], newer, last) == "n2" and with_copy(NODES[:1], newer, None) == ""
+
+
+def test_most_nodes_are_not_avoided() -> None:
+    reasons = {"n3": "full", "n1": "full", "n2": "full"}
+    assert at_most_half(NODES, "gpu", reasons) == {"n3": "full"}
+    assert at_most_half(NODES, "main,gpu", reasons) == reasons
+    assert at_most_half(NODES, "other", reasons) == {}

@@ -92,3 +92,25 @@ def test_a_full_disk_releases_nothing(laptop: Laptop, lab: Lab) -> None:
     assert "the disk is full" in refused.err and "yurt dev down full --now" in refused.err
     assert Ssh(lab)("alpha", f"squeue -h -j {job} -o %T") == "RUNNING"
     assert dev(laptop, "down", "full")["version"] == 2
+
+
+def test_recovery_leads_to_the_node_with_the_files(laptop: Laptop, lab: Lab) -> None:
+    """One node cannot have the workspace, another cannot restore it: both say where it is, and `dev up` goes there."""
+    ssh = Ssh(lab)
+    up(laptop, "found", "--time", "10m", "--node", "n1")
+    inside(laptop, "found", "echo one > a")
+    folder = dev(laptop, "backups", "found")["folder"]
+    assert dev(laptop, "down", "found")["version"] == 2
+    ssh("alpha", f"printf x | dd of=$(ls {folder}/p2-*) bs=1 seek=100 conv=notrunc status=none")
+    words = ("dev", "up", "found", "--context", "alpha", "--cpus", "1", "--time", "10m")
+    refused = laptop.quick(*words, "--node", "n2")
+    assert refused.code == 5, refused
+    assert "n1 may still have its files: `yurt dev up found --context alpha --node n1`" in refused.err
+    again = laptop.quick(*words, "--json").json
+    assert again["data"]["node"] == "n1" and inside(laptop, "found", "cat a") == "one\n"
+    assert any(each.startswith("n2 is avoided: run ") and "v2 cannot" in each for each in again["warnings"]), again
+    assert any(each.startswith("v2 is damaged: n1 may still have its files") for each in again["warnings"]), again
+    assert dev(laptop, "down", "found")["version"] == 3
+    up(laptop, "found", "--time", "10m", "--node", "n2")
+    assert inside(laptop, "found", "cat a") == "one\n"
+    assert dev(laptop, "down", "found")["state"] == "completed"

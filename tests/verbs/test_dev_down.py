@@ -52,3 +52,4 @@ def test_an_error_of_a_dev_node_that_stays(node: User, monkeypatch: pytest.Monke
     monkeypatch.setattr(dev_down, "ask", refuse)
     done = node.quick("dev", "down", "k")
     assert done.code == 5 and done.err.startswith("yurt: nothing was released: the disk is full\n"), done
+    assert "tar -cz . > work.tar.gz`; then `yurt dev down k --now` ends it" in done.err, "first what saves the files"

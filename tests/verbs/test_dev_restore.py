@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from yurt.model.workspace import Version
 from yurt.node.backup import Workspace
 from yurt.verbs import dev_restore
 
@@ -23,8 +24,9 @@ def test_the_modes_are_those_of_the_user(
         if name not in ("d", "."):
             (work / name).write_text(name)
         (work / name).chmod(mode)
-    version = Workspace(str(work), str(backups), str(tmp_path / "state")).save("asked")
-    assert version is not None
+    saved = Workspace(str(work), str(backups), str(tmp_path / "state")).save("asked")
+    assert saved is not None
+    version = Version(number=saved.number, time=saved.time)
 
     def bring(_there: Any, _number: int, target: Path, *_more: Any) -> None:
         shutil.copytree(backups, target, dirs_exist_ok=True)

@@ -66,7 +66,7 @@ def _row(each: Version) -> list[str]:
         render.amount(each.size),
         render.amount(each.new_size),
         each.host,
-        "yes" if each.verified else "no",
+        "damaged" if each.damaged else "yes" if each.verified else "no",
     ]
 
 

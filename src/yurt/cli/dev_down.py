@@ -26,7 +26,8 @@ def down(name: str, now: bool, yes: bool) -> int:
     from yurt.verbs.result import Interrupted
 
     if now and not yes:
-        _confirm(f"end dev node '{name}' without a last backup?")
+        risk = verbs.risk(name, app.current().context)
+        _confirm(f"{risk}end dev node '{name}' without a last backup?")
     try:
         with watching_late() as watch:
             found = verbs.down(name, context=app.current().context, now=now, watch=watch)

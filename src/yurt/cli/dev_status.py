@@ -130,6 +130,8 @@ def _trouble(each: DevNode) -> list[str]:
         lines.append(f"no news from the node for {render.span(silence)}: it may be down, or its shared disk")
     if each.failure:
         lines.append(f"the last backup failed: {each.failure}")
+    if each.backup is not None and each.backup.note:
+        lines.append(f"backup v{each.backup.number}: {each.backup.note}")
     if each.idle_since is not None:
         lines.append(f"idle for {render.span(max(0.0, time.time() - each.idle_since))}")
     if each.aside:

@@ -40,6 +40,7 @@ def configuration(
         "idle": parse_seconds(wanted.dev_idle) if wanted.dev_idle else IDLE,
         "idle_release": wanted.dev_idle_release,
         "limit_seconds": None if minutes is None else minutes * 60,
+        "context": wanted.name,
     }
 
 

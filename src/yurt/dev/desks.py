@@ -13,6 +13,9 @@ from yurt.store import Entry, Store
 DEFAULT = "default"
 """The name of a dev node if the user gives none."""
 
+UNUSABLE = 78
+"""The exit code of a dev node that cannot start on its node."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
@@ -94,9 +97,13 @@ def running(store: Store, name: str) -> Desk:
     return desk
 
 
-def last_node(store: Store, name: str, context: str) -> str:
-    """Return the node of the last dev run of a name on a context that had one; empty if there is none."""
+def past(store: Store, name: str, context: str) -> tuple[Entry | None, list[Entry]]:
+    """Return the last run of a dev node on a context that had its workspace, and later ones that could not start."""
+    failed: list[Entry] = []
     for entry in store.newest(where={"name": [name], "context": [context]}):
-        if entry.run.purpose == "dev" and entry.status.node:
-            return entry.status.node
-    return ""
+        if entry.run.purpose != "dev" or not entry.status.node:
+            continue
+        if entry.status.exit_code != UNUSABLE:
+            return entry, failed
+        failed.append(entry)
+    return None, failed

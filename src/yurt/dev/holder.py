@@ -35,6 +35,8 @@ class LastBackup(msgspec.Struct, frozen=True, kw_only=True):
     new_size: int = 0
     """Bytes that it added to the backups."""
     seconds: float = 0.0
+    note: str = ""
+    """What to know about it."""
 
 
 class HolderStatus(msgspec.Struct, frozen=True, kw_only=True):

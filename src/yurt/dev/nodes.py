@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from yurt.model.live import LiveNode
 from yurt.model.run import Resources
+from yurt.model.workspace import Version
+from yurt.store import Entry
 
 STARTS = ("idle", "mixed")
 """States of nodes on which a job can start now."""
@@ -27,6 +29,25 @@ def chosen(
     if any(each.name == last for each in free):
         return last
     return min(free, key=_use).name if free else ""
+
+
+def with_copy(nodes: Sequence[LiveNode], newest: Version | None, last: Entry | None) -> str:
+    """Return the node whose disk has the newest files of a workspace: that of the last run, which may have unsaved
+    changes, unless a version was made since, by a run of another machine. Empty if that is unknown.
+    """
+    if newest is not None and (last is None or newest.time > last.run.created):
+        host = newest.host.partition(".")[0]
+        found = next((each.name for each in nodes if each.name.partition(".")[0] == host), "")
+        if found:
+            return found
+    return "" if last is None else last.status.node
+
+
+def at_most_half(nodes: Sequence[LiveNode], partition: str, reasons: Mapping[str, str]) -> dict[str, str]:
+    """Return the first of these nodes: no more than half of the partition, so that the job can start somewhere."""
+    partitions = set(partition.split(","))
+    room = sum(1 for each in nodes if partitions & {*each.partitions}) // 2
+    return dict(list(reasons.items())[:room])
 
 
 def fits(node: LiveNode, wanted: Resources) -> bool:

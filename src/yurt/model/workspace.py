@@ -40,6 +40,8 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     """Whether what was written was read back and compared."""
     note: str = ""
     """What to know about it."""
+    damaged: bool = False
+    """Whether a file that it needs is missing or damaged, so that it cannot be restored completely."""
 
 
 class _Header(msgspec.Struct, frozen=True):
@@ -48,7 +50,13 @@ class _Header(msgspec.Struct, frozen=True):
     version: Version
     index: str
     packs: list[list[Any]]
-    """The name of each pack comes first."""
+    """The name of each pack comes first, then its size."""
+
+
+class _Checked(msgspec.Struct, frozen=True):
+    """What the dev nodes found when they read old packs again."""
+
+    damaged: dict[str, float] = {}
 
 
 class Workspace(msgspec.Struct, frozen=True):
@@ -60,26 +68,39 @@ class Workspace(msgspec.Struct, frozen=True):
     size: int = 0
     files: dict[int, list[str]] = {}
     """The files that each version needs, the version file last."""
+    sizes: dict[str, int] = {}
+    """The size of each file."""
+    damaged: frozenset[str] = frozenset()
+    """The files that a dev node found damaged."""
 
     @property
     def newest(self) -> Version | None:
         """The newest version that is not a fork."""
         return next((each for each in reversed(self.versions) if not each.fork), None)
 
+    def whole(self, *, without: str = "") -> Version | None:
+        """Return the newest version that is not a fork and not known to be damaged. `without`: a damaged file."""
+        found = (each for each in reversed(self.versions) if without not in self.files[each.number])
+        return next((each for each in found if not each.fork and not each.damaged), None)
+
 
 def read(text: str) -> list[Workspace]:
     """Return the backups folders in the output of workspaces.sh. Lines of an unknown form are left out."""
-    found: list[Workspace] = []
+    folders: list[list[str]] = []
     for line in text.splitlines():
+        if line == "folder":
+            folders.append([])
+        elif folders:
+            folders[-1].append(line)
+    return [_workspace(lines) for lines in folders]
+
+
+def _workspace(lines: list[str]) -> Workspace:
+    found = Workspace()
+    for line in sorted(lines, key=lambda each: each.startswith("version ")):  # last, as they need the sizes of files
         word, _, rest = line.partition(" ")
-        if word == "folder":
-            found.append(Workspace())
-        elif found:
-            found[-1] = _with(found[-1], word, rest)
-    return [
-        msgspec.structs.replace(each, versions=sorted(each.versions, key=lambda version: version.number))
-        for each in found
-    ]
+        found = _with(found, word, rest)
+    return msgspec.structs.replace(found, versions=sorted(found.versions, key=lambda version: version.number))
 
 
 def _with(before: Workspace, word: str, rest: str) -> Workspace:
@@ -87,15 +108,31 @@ def _with(before: Workspace, word: str, rest: str) -> Workspace:
         return msgspec.structs.replace(before, holder=rest)
     if word == "size" and rest.isdigit():
         return msgspec.structs.replace(before, size=int(rest) * 1024)
-    if word == "version":
-        name, _, head = rest.partition(" ")
-        try:
-            header = msgspec.json.decode(head.encode(), type=_Header)
-        except MALFORMED:
-            return before
-        version = header.version
-        needed = [*(str(pack[0]) for pack in header.packs if pack), header.index]
-        if name == f"v{version.number}" and all(_FILE.fullmatch(each) for each in needed):
-            files = {**before.files, version.number: [*needed, name]}
-            return msgspec.structs.replace(before, versions=[*before.versions, version], files=files)
+    if word == "file" and len(words := rest.split()) == 9 and words[4].isdigit():
+        return msgspec.structs.replace(before, sizes={**before.sizes, words[8]: int(words[4])})
+    try:
+        if word == "checked":
+            damaged = frozenset(msgspec.json.decode(rest.encode(), type=_Checked).damaged)
+            return msgspec.structs.replace(before, damaged=damaged)
+        if word == "version":
+            name, _, head = rest.partition(" ")
+            return _with_version(before, name, msgspec.json.decode(head.encode(), type=_Header))
+    except MALFORMED:
+        pass
     return before
+
+
+def _with_version(before: Workspace, name: str, header: _Header) -> Workspace:
+    """Return a workspace with one more version, which is damaged if a file that it needs is."""
+    version, sizes = header.version, {str(pack[0]): pack[1:2] for pack in header.packs if pack}
+    needed = [*sizes, header.index]
+    if name != f"v{version.number}" or not all(_FILE.fullmatch(each) for each in needed):
+        return before
+    lost = [each for each in needed if before.sizes and each not in before.sizes]
+    lost += [each for each, size in sizes.items() if each in before.sizes and size != [before.sizes[each]]]
+    damaged = bool(lost) or not before.damaged.isdisjoint(needed)
+    return msgspec.structs.replace(
+        before,
+        versions=[*before.versions, msgspec.structs.replace(version, damaged=damaged)],
+        files={**before.files, version.number: [*needed, name]},
+    )

@@ -23,20 +23,27 @@ class BackedUp(msgspec.Struct, frozen=True, kw_only=True):
     version: Version | None
     """The version that the workspace is saved as now."""
     changed: bool
-    """Whether a new version was made; false if nothing had changed since the last one."""
+    """Whether a new version was made; false if nothing had changed since the last one, and nothing was damaged."""
+    damaged: list[int] | None = None
+    """The versions that were found damaged, if all were read; null if they were not."""
 
 
-def backup(name: str, *, context: str = "", watch: Watch = unwatched) -> Result[BackedUp]:
-    """Make a backup, verify it and return it. RefusedError: it failed, or the dev node is not running."""
+def backup(name: str, *, context: str = "", check: bool = False, watch: Watch = unwatched) -> Result[BackedUp]:
+    """Make a backup, verify it and return it. RefusedError: it failed, or the dev node is not running.
+
+    `check`: first read all versions. What is damaged is then saved again from the workspace.
+    """
     store = folders.store()
     entry = dev_find.running(store, name, context).entry
-    answer = ask(entry, {"do": "backup", "reason": "asked"}, shown(watch, entry.run.context))
+    request = {"do": "check"} if check else {"do": "backup", "reason": "asked"}
+    answer = ask(entry, request, shown(watch, entry.run.context))
     done = BackedUp(
         name=name,
         run=entry.run.id,
         context=entry.run.context,
         version=version_in(answer),
         changed=bool(answer.get("changed", True)),
+        damaged=[int(each) for each in answer.get("damaged") or ()] if check else None,
     )
     return Result(kind="dev-backup", data=done)
 

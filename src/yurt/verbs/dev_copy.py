@@ -35,13 +35,15 @@ def find(source: Source) -> tuple[Backups, Version]:
     there = dev_find.backups(source.desk, source.value)
     at = f"v{source.version}" if source.version else ""
     try:
-        return there, moments.chosen(there.found.versions, at, time.time())
+        version = moments.chosen(there.found.versions, at, time.time())
     except NotFoundError:
         raise NotFoundError(
             f"dev node '{source.desk}' has no {f'version {at}' if at else 'backup'} on {source.value}",
             code="not-found",
             hint=f"list its versions with `yurt dev backups{named(source.desk)} --context {source.value}`",
         ) from None
+    dev_find.check_whole(there, version)
+    return there, version
 
 
 def copy(there: Backups, version: Version, place: Context, folder: str, watch: Watch) -> None:

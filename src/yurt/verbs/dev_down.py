@@ -55,6 +55,17 @@ def find(name: str, context: str = "") -> Desk:
     return desks.present(store, name)
 
 
+def risk(name: str, context: str = "") -> str:
+    """Return what the question before `down(now=True)` begins with: whether the files are nowhere else."""
+    try:
+        newest = dev_find.backups(name, context).found.newest
+    except YurtError:
+        return ""  # the user knows best, as the site may not respond
+    if newest is None:
+        return "its files have no backup: "
+    return f"v{newest.number} is damaged, so its files may be only on the node: " if newest.damaged else ""
+
+
 def down(name: str, *, context: str = "", now: bool = False, watch: Watch = unwatched) -> Result[Down]:
     """End a dev node. While it runs, it first makes a backup and verifies it, unless `now`.
 
@@ -109,7 +120,11 @@ def _asked(store: Store, entry: Entry, request: dict[str, Any], watch: Watch) ->
 
     An error says that nothing was released.
     """
-    hint = f"try again, or end it without a backup with `yurt dev down{named(entry.run.name)} --now`"
+    name, node = named(entry.run.name), entry.status.node or "its node"
+    hint = (
+        f"what changed since the last backup is only on {node}: try again when this is solved, or copy the files with"
+        f" `yurt dev ssh{name} -- tar -cz . > work.tar.gz`; then `yurt dev down{name} --now` ends it without a backup"
+    )
     try:
         return ask(entry, request, shown(watch, entry.run.context))
     except (RefusedError, UnreachableError) as error:

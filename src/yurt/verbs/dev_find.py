@@ -11,10 +11,11 @@ from yurt.errors import RefusedError
 from yurt.lifecycle.plan.holders import CONFIGURATION
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.context import Context
-from yurt.model.workspace import Workspace
+from yurt.model.workspace import Version, Workspace
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Store
+from yurt.verbs.dev_words import named
 from yurt.verbs.steps import STEPS
 
 
@@ -24,6 +25,8 @@ class Backups(msgspec.Struct, frozen=True):
     context: Context
     folder: str
     found: Workspace
+    name: str
+    """The name of the dev node."""
 
 
 class _Configured(msgspec.Struct, frozen=True):
@@ -68,7 +71,35 @@ def backups(name: str, context: str = "") -> Backups:
         wanted = precedence.as_context(place.name, precedence.resolve(place, {}))
         folder = configure.backups_folder(wanted, facts_if_probed(place), name)
     (found,) = connect.backend(place).workspaces.look([folder])
-    return Backups(place, folder, found)
+    return Backups(place, folder, found, name)
+
+
+def check_whole(there: Backups, version: Version) -> None:
+    """RefusedError if a version is known to be damaged."""
+    if version.damaged:
+        name, what_to_do = there.name, recovery(there, version)
+        raise RefusedError(
+            f"v{version.number} of dev node '{name}' on {there.context.name} is damaged, and cannot be restored",
+            code="site-refused",
+            hint=what_to_do,
+        )
+
+
+def recovery(there: Backups, version: Version, *, damaged: str = "") -> str:
+    """Return the hint for a damaged version: where its files may be, then what can be restored. `damaged`: its file."""
+    name, ways = there.name, []
+    store = folders.known_store()
+    desk = None if store is None else desks.find(store, name)
+    if desk is not None and (desk.entry.run.context, desk.entry.status.state) == (there.context.name, "running"):
+        ways.append(f"the dev node has the newest files: `yurt dev backup{named(name)} --check` saves them again")
+    elif there.found.newest == version and version.host:
+        host = version.host.partition(".")[0]
+        at = f" --context {there.context.name}"
+        ways.append(f"{host} may still have its files: `yurt dev up{named(name)}{at} --node {host}`")
+    whole = there.found.whole(without=damaged)
+    if whole is not None:
+        ways.append(f"v{whole.number} is the newest version that is not damaged; see `yurt dev backups{named(name)}`")
+    return "; ".join(ways) or f"see `yurt dev backups{named(name)}`"
 
 
 def is_known(name: str) -> bool:

@@ -85,6 +85,8 @@ def to_folder(
     if not target.parent.is_dir():
         raise UserError(f"the folder above '{folder}' does not exist", code="usage", hint="create it first")
     there, version = find(name, at, context=context)
+    if not paths:
+        dev_find.check_whole(there, version)
     try:
         aside = tempfile.TemporaryDirectory(prefix=".yurt-dev-", dir=target.parent)
     except OSError as error:
@@ -92,7 +94,7 @@ def to_folder(
             f"cannot write in {target.parent}: {error.strerror}", code="cannot-write", hint="name another folder"
         ) from None
     with aside as temporary:
-        restored = _restore(there, version.number, paths, (Path(temporary), target), watch)
+        restored = _restore(there, version, paths, (Path(temporary), target), watch)
     done = Restored(
         name=name,
         context=there.context.name,
@@ -110,7 +112,7 @@ def _shown(path: str) -> str:
 
 
 def _restore(
-    there: dev_find.Backups, number: int, paths: Sequence[str], places: tuple[Path, Path], watch: Watch
+    there: dev_find.Backups, version: Version, paths: Sequence[str], places: tuple[Path, Path], watch: Watch
 ) -> list[str]:
     """Download what is needed into the first of two folders, and restore it as the second."""
     from yurt.node import backup
@@ -119,7 +121,7 @@ def _restore(
     def on_progress(phase: str, done: int, total: int) -> None:
         watch(Event(phase, done, total, bytes=True))
 
-    here, target = places
+    (here, target), number = places, version.number
     fresh, done = here / "restored", []
     try:
         bring(there, number, here, watch, paths)
@@ -131,6 +133,11 @@ def _restore(
         fresh.rename(target)
     except backup.MissingPathError as error:
         raise NotFoundError(str(error), code="not-found", hint=RELATIVE) from None
+    except backup.DamagedError as error:
+        file, how, what_to_do = error.name, error.what, dev_find.recovery(there, version, damaged=error.name)
+        raise RefusedError(
+            f"cannot restore v{number}: its file {file} is {how}", code="site-refused", hint=what_to_do
+        ) from None
     except backup.BackupError as error:
         raise RefusedError(f"cannot restore v{number}: {error}", code="site-refused") from None
     return done

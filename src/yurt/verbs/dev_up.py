@@ -34,7 +34,8 @@ from yurt.model.workspace import Workspace
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Entry, Store
-from yurt.verbs import dev_copy
+from yurt.verbs import dev_copy, dev_find
+from yurt.verbs.dev_find import Backups
 from yurt.verbs.dev_follow import Following, Waiting
 from yurt.verbs.dev_ssh import add_name
 from yurt.verbs.dev_words import named
@@ -153,10 +154,12 @@ def _started(store: Store, request: Request, asked: Asked, watch: Watch) -> tupl
         return other, _ignored(asked, f"another machine started it as run {other.run.id}"), ""
     minutes, note = configure.time_limit(wanted, facts)
     warnings = [note] if note else []
-    source, restore, about = _source(asked, place, facts, there)
+    held = Backups(place, folder, there, asked.name)
+    source, restore, about = _source(asked, held, facts)
     warnings += about
     other_desk = dev_copy.find(source) if source.kind == "desk" else None
-    wish = "" if asked.node else _choice(store, place, wanted, facts, name=asked.name, watch=watch)
+    wish, avoided = ("", {}) if asked.node else _choice(store, held, wanted, facts, watch)
+    warnings += [f"{node} is avoided: {why}" for node, why in avoided.items()]
     request = msgspec.structs.replace(
         request,
         name=asked.name,
@@ -165,6 +168,7 @@ def _started(store: Store, request: Request, asked: Asked, watch: Watch) -> tupl
             **request.flags,
             **({"time": str(minutes)} if minutes is not None else {}),
             **({"nodelist": asked.node or wish} if asked.node or wish else {}),
+            **({"exclude_nodes": ",".join(avoided)} if avoided else {}),
         },
         dev=configure.configuration(
             wanted,
@@ -200,16 +204,19 @@ def _of_other_machine(store: Store, place: Context, there: Workspace) -> Entry |
     return None if entry.status.final else entry
 
 
-def _source(asked: Asked, place: Context, facts: Facts | None, there: Workspace) -> tuple[Source, int, list[str]]:
+def _source(asked: Asked, held: Backups, facts: Facts | None) -> tuple[Source, int, list[str]]:
     """Return what to make a workspace from, the version to restore (0: the newest), and warnings."""
+    place, there = held.context, held.found
     here = kind_of(place.type).here
     known = contexts.load(contexts.default_file()).contexts
     source = sources.parse(asked.source, facts, {*known, "local"}, here=here)
-    restore = _version(asked, there)
+    restore, notes = _version(asked, held), []
+    if not asked.node and not restore and there.newest is not None and there.newest.damaged:
+        notes = [f"v{there.newest.number} is damaged: {dev_find.recovery(held, there.newest)}"]
     if there.versions and source.kind:
         why = f"the workspace of dev node '{asked.name}' has {len(there.versions)} backups on {place.name}"
-        return Source(), restore, [f"--from ignored: {why}"]
-    return source, restore, []
+        return Source(), restore, [*notes, f"--from ignored: {why}"]
+    return source, restore, notes
 
 
 def _source_on_node(source: Source, folder: str) -> dict[str, Any]:
@@ -218,37 +225,49 @@ def _source_on_node(source: Source, folder: str) -> dict[str, Any]:
     return {"kind": kind, "value": sources.located(source, folder), "uploaded": bool(source.upload)}
 
 
-def _version(asked: Asked, there: Workspace) -> int:
+def _version(asked: Asked, held: Backups) -> int:
     if not asked.restore:
         return 0
     text = asked.restore.removeprefix("v")
     if not text.isdigit():
         raise UserError(f"--restore '{asked.restore}' is not a version", code="usage", hint="for example: `v12`")
-    if int(text) not in [each.number for each in there.versions]:
+    version = next((each for each in held.found.versions if each.number == int(text)), None)
+    if version is None:
         raise NotFoundError(
             f"the workspace of dev node '{asked.name}' has no version v{text}",
             code="not-found",
             hint=f"list its versions with `yurt dev backups {asked.name}`",
         )
-    return int(text)
+    dev_find.check_whole(held, version)
+    return version.number
 
 
-def _choice(store: Store, place: Context, wanted: Context, facts: Facts | None, *, name: str, watch: Watch) -> str:
-    """Return the node to request; empty to let the scheduler choose."""
+def _choice(
+    store: Store, held: Backups, wanted: Context, facts: Facts | None, watch: Watch
+) -> tuple[str, dict[str, str]]:
+    """Return the node to request, empty to let the scheduler choose, and the nodes to avoid, each with the reason."""
     if facts is None or wanted.nodelist:
-        return ""
+        return "", {}
+    place = held.context
     watch(Event(f"looking for a node of {place.name}"))
     try:
         found = connect.backend(place).site.nodes()
     except YurtError:
-        return ""  # the scheduler can choose without it
-    return nodes.chosen(
+        return "", {}  # the scheduler can choose without it
+    last, failed = desks.past(store, held.name, place.name)
+    partition = wanted.partition or facts.default_partition
+    reasons: dict[str, str] = {}
+    for each in failed:  # newest first
+        reasons.setdefault(each.status.node, f"run {each.run.id} could not start there: {each.status.reason}")
+    avoided = {} if wanted.exclude_nodes else nodes.at_most_half(found, partition, reasons)
+    wish = nodes.chosen(
         found,
         checks.resources_of(wanted),
-        partition=wanted.partition or facts.default_partition,
-        last=desks.last_node(store, name, place.name),
-        avoid=[each.node for each in bad_nodes.known(store, place.name)],
+        partition=partition,
+        last=nodes.with_copy(found, held.found.newest, last),
+        avoid=[*avoided, *(each.node for each in bad_nodes.known(store, place.name))],
     )
+    return wish, avoided
 
 
 def follow_up(store: Store, entry: Entry, watch: Watch = unwatched) -> tuple[Entry, list[str]]:

@@ -331,6 +331,18 @@ def test_a_folder_that_is_renamed_during_the_walk(desk: Desk, monkeypatch: pytes
     assert fingerprint(desk.folder / "back") == fingerprint(desk.work)
 
 
+def test_a_new_workspace_did_not_change_during_its_backup(desk: Desk) -> None:
+    """It was made just before the walk, and so was the folder that a restore has put in place."""
+    version = desk.workspace.save("first")
+    assert version is not None and version.note == ""
+    desk.work.rename(desk.folder / "aside")
+    restore(desk.backups, 1, str(desk.work), str(desk.folder / "state"))
+    desk.open()
+    desk.workspace.succeed(version)
+    again = desk.workspace.save("restore of v1")
+    assert again is not None and again.note == ""
+
+
 def test_a_git_repository_in_use_is_saved_whole(desk: Desk) -> None:
     """A commit that happens during the walk is in the version with its objects, or not at all."""
     work = desk.work / "code"

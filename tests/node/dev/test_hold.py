@@ -139,6 +139,38 @@ def test_a_workspace_on_a_shared_disk(dev: DevNodes, tmp_path: Path) -> None:
     assert sorted(each.name for each in shared.parent.iterdir()) == [".yurt-dev", "desk", "other"]
 
 
+def test_a_damaged_backup(dev: DevNodes) -> None:
+    """A node that cannot restore it says what can be; the one with the files saves them again, also in `down`."""
+    first = dev("n1", context="big").ready()
+    (first.workspace / "a.txt").write_text("one")
+    first.ask("backup")
+    first.signal(signal.SIGKILL)
+    flip(first.backups, "p2-*")
+    why = dev("n2", context="big").why()
+    assert why.startswith("v2 cannot be restored: its file p2-") and "without damage is v1 of" in why, why
+    assert why.endswith(": `yurt dev up --context big --restore v1`\n"), why
+    again = dev("n1").ready()
+    eventually(lambda: again.numbers() == [1, 2, 3], pause=0.05)  # at once: the other node has noted the damage
+    eventually(lambda: "saved again: p2-" in again.ask("info")["backup"]["note"], pause=0.05)
+    assert "kept" in again.log
+    flip(again.backups, "p3-*")
+    answer = again.ask("check")
+    assert (answer["damaged"], answer["changed"], answer["version"]["number"]) == ([2, 3], True, 4)
+    assert again.ask("check")["changed"] is False
+    flip(again.backups, "p4-*")
+    assert again.ask("down")["version"] == 5 and again.ended() == 0
+    third = dev("n3").ready()
+    assert (third.workspace / "a.txt").read_text() == "one" and "restored v5" in third.log
+
+
+def flip(backups: Path, start: str) -> None:
+    """Change one bit of a pack."""
+    file = next(backups.glob(start))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
 def test_restore(dev: DevNodes) -> None:
     """A whole version replaces the workspace, which is kept; the next node continues from there."""
     node = dev().ready()

@@ -11,6 +11,14 @@ class BackupError(Exception):
     """A backup or a restore failed. The message is one sentence for the user; nothing was published."""
 
 
+class DamagedError(BackupError):
+    """A file of the backups is missing, or is not as it was written."""
+
+    def __init__(self, path: str, what: str = "damaged") -> None:
+        super().__init__("the backup file %s is %s" % (shown(path), what))
+        self.name, self.what = os.path.basename(path), what
+
+
 class MissingPathError(BackupError):
     """A version has no such file or folder."""
 
@@ -18,7 +26,7 @@ class MissingPathError(BackupError):
 def from_os(error: OSError, doing: str) -> BackupError:
     """Return the error for a failed system call; `doing` completes "cannot …"."""
     reason = FULL.get(error.errno or 0) or error.strerror or str(error)
-    hint = "; free some space, then back up again" if error.errno in FULL else ""
+    hint = "; free some space, then try again" if error.errno in FULL else ""
     return BackupError("cannot %s: %s%s" % (doing, reason, hint))
 
 

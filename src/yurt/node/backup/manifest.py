@@ -11,7 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from yurt.node.backup import storage
 from yurt.node.backup.entries import Entry, from_row, raw, row, text
-from yurt.node.backup.errors import BackupError, shown
+from yurt.node.backup.errors import BackupError, DamagedError, shown
 
 FORMAT = 1
 MARK = ', "check": "'
@@ -53,13 +53,28 @@ def encode(header: Header, rows: List[Any]) -> bytes:
 
 
 def decode(content: bytes, name: str) -> Tuple[Header, List[Any]]:
-    """Return header and rows of a file. BackupError names the file if it is damaged."""
+    """Return header and rows of a file. DamagedError names the file if it is damaged."""
+    header, body = _parts(content, name)
+    rows: List[Any] = json.loads(zlib.decompress(body).decode("ascii"))
+    return header, rows
+
+
+def is_sound(folder: str, name: str) -> bool:
+    """Return whether a version file or an index is there as it was written."""
+    path = os.path.join(folder, name)
+    try:
+        content = storage.read(path)
+        return content is not None and bool(_parts(content, path))
+    except (DamagedError, OSError):
+        return False
+
+
+def _parts(content: bytes, name: str) -> Tuple[Header, bytes]:
     line, _, body = content.partition(b"\n")
     header = decode_header(line, name)
     if len(body) != header["length"] or hashlib.sha256(body).hexdigest() != header["body"]:
-        raise damaged(name)
-    rows: List[Any] = json.loads(zlib.decompress(body).decode("ascii"))
-    return header, rows
+        raise DamagedError(name)
+    return header, body
 
 
 def decode_header(line: bytes, name: str) -> Header:
@@ -67,17 +82,13 @@ def decode_header(line: bytes, name: str) -> Header:
         written = line.decode("ascii")
         header: Header = json.loads(written)
     except ValueError:
-        raise damaged(name) from None
+        raise DamagedError(name) from None
     start, mark, _ = written.rpartition(MARK)
     if not mark or header.get("check") != _check(start):
-        raise damaged(name)
+        raise DamagedError(name)
     if header["format"] != FORMAT:
         raise BackupError("%s has format %s; this yurt reads format %d" % (shown(name), header["format"], FORMAT))
     return header
-
-
-def damaged(name: str) -> BackupError:
-    return BackupError("the backup file %s is damaged; restore another version" % shown(name))
 
 
 def read_header(folder: str, number: int) -> Optional[Header]:
@@ -90,7 +101,7 @@ def read_header(folder: str, number: int) -> Optional[Header]:
 
 
 def read(folder: str, number: int) -> Manifest:
-    """Return a version. BackupError if there is none, or a file of it is damaged or missing."""
+    """Return a version. BackupError if there is none; DamagedError if a file of it is damaged or missing."""
     path = os.path.join(folder, "v%d" % number)
     content = storage.read(path)
     if content is None:
@@ -99,7 +110,7 @@ def read(folder: str, number: int) -> Manifest:
     index = os.path.join(folder, header["index"])
     base = storage.read(index)
     if base is None:
-        raise BackupError("version v%d cannot be restored: its index %s is missing" % (number, shown(index)))
+        raise DamagedError(index, "missing")
     index_header, index_rows = decode(base, index)
     entries = {raw(each[0]): from_row(each, index_header["packs"]) for each in index_rows}
     packs = [Pack(*each) for each in header["packs"]]

@@ -1,5 +1,6 @@
 """Reads a pack from the disk: a program expands it while its checksum is computed."""
 
+import errno
 import os
 import subprocess
 import tempfile
@@ -8,8 +9,8 @@ import zlib
 from typing import IO, Dict, Optional, Tuple
 
 from yurt.node.backup import programs
-from yurt.node.backup.errors import BackupError, from_os
-from yurt.node.backup.manifest import Pack, damaged
+from yurt.node.backup.errors import BackupError, DamagedError, from_os
+from yurt.node.backup.manifest import Pack
 from yurt.node.backup.pipes import Pieces, enlarge
 from yurt.node.backup.progress import Progress
 from yurt.node.backup.tar_headers import Damaged, Member, members
@@ -20,7 +21,7 @@ EXTRACT = ["-x", "-f", "-", "--no-same-owner", "-p"]
 def list_pack(backups: str, pack: Pack, progress: Progress) -> Tuple[str, Dict[bytes, Member]]:
     """Return the checksum of a pack and the files in it by name, after reading all of it.
 
-    BackupError if it is damaged. An empty `sum` stands for a pack that was just written: then its own size and the
+    DamagedError if it is damaged. An empty `sum` stands for a pack that was just written: then its own size and the
     checksum that the compression program added to the content are compared.
     """
     with tempfile.TemporaryFile() as complaints, _Reading(backups, pack, complaints, progress) as reading:
@@ -30,14 +31,14 @@ def list_pack(backups: str, pack: Pack, progress: Progress) -> Tuple[str, Dict[b
             enlarge(reading.output)
             found = {each.name: each for each in members(Pieces(reading.output).read)}
         except (Damaged, ValueError, IndexError):
-            raise damaged(reading.path) from None
+            raise DamagedError(reading.path) from None
         finally:
             summing.join()
         return reading.check(), found
 
 
 def extract(backups: str, pack: Pack, target: bytes, progress: Progress) -> None:
-    """Extract all files of a pack into a folder. BackupError if the pack is damaged: the folder is then unusable."""
+    """Extract all files of a pack into a folder. DamagedError if the pack is damaged: the folder is then unusable."""
     with tempfile.TemporaryFile() as complaints, _Reading(backups, pack, complaints, progress) as reading:
         enlarge(reading.output)
         extractor = programs.start([*programs.tar(), *EXTRACT], reading.output, subprocess.DEVNULL, complaints, target)
@@ -69,7 +70,7 @@ class _Reading:
                     [compression.program, *compression.expand], stream.fileno(), subprocess.PIPE, complaints
                 )
         except FileNotFoundError:
-            raise BackupError("the pack %s is missing; restore another version" % self.path) from None
+            raise DamagedError(self.path, "missing") from None
         except OSError as error:
             raise from_os(error, "read the pack %s" % self.path) from None
         assert self._process.stdout is not None
@@ -100,7 +101,8 @@ class _Reading:
                     piece = pieces.read()
             self._sum = "%08x" % checksum
         except OSError as error:
-            self._failure = from_os(error, "read the pack %s" % self.path)
+            lost = error.errno == errno.EIO
+            self._failure = DamagedError(self.path) if lost else from_os(error, "read the pack %s" % self.path)
 
     def is_intact(self) -> bool:
         return self._failure is None and self._size == self.pack.size and self.pack.sum in ("", self._sum)
@@ -110,5 +112,5 @@ class _Reading:
         if self._failure is not None:
             raise self._failure
         if self._process.wait() or not self.is_intact():
-            raise damaged(self.path)
+            raise DamagedError(self.path)
         return self._sum

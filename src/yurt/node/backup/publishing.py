@@ -6,7 +6,7 @@ from typing import Callable, Dict, List, NamedTuple, Set, Tuple
 
 from yurt.node.backup import manifest, storage
 from yurt.node.backup.entries import Entry
-from yurt.node.backup.errors import BackupError
+from yurt.node.backup.errors import BackupError, DamagedError
 from yurt.node.backup.manifest import Pack
 from yurt.node.backup.versions import Version, newest_of, numbers
 
@@ -24,6 +24,8 @@ class Draft(NamedTuple):
     differing: Set[bytes]
     token: str
     """Part of the name of a new index, so that retention leaves it alone."""
+    room: int
+    """Bytes that the workspace uses on the disk of its node."""
 
 
 def publish(backups: str, draft: Draft, parent_id: str, before: Callable[[int], None]) -> Tuple[Version, str]:
@@ -44,7 +46,7 @@ def publish(backups: str, draft: Draft, parent_id: str, before: Callable[[int], 
             fork = newest is not None and (newest.number, newest.id) != (draft.version.parent, parent_id)
             seconds = round(time.time() - draft.version.time, 3)
             version = draft.version._replace(number=number, fork=fork, seconds=seconds)
-            header = {"version": version._asdict(), "index": index}
+            header = {"version": version._asdict(), "index": index, "room": draft.room}
             content = manifest.version_file(header, draft.packs, draft.entries, draft.differing)
             before(number)
             if _publish(backups, number, content):
@@ -74,5 +76,5 @@ def _write_index(backups: str, name: str, entries: Dict[bytes, Entry], left: Lis
     storage.place(temporary, os.path.join(backups, name))
     left[-1] = os.path.join(backups, name)
     if storage.read(left[-1]) != content:
-        raise manifest.damaged(left[-1])
+        raise DamagedError(left[-1])
     return name

@@ -6,9 +6,9 @@ import stat
 import time
 from typing import Dict, Iterable, List, Sequence
 
-from yurt.node.backup import claims, manifest, state
+from yurt.node.backup import checking, claims, manifest, state
 from yurt.node.backup.entries import ROOT, Entry
-from yurt.node.backup.errors import BackupError, MissingPathError, from_os, shown
+from yurt.node.backup.errors import BackupError, DamagedError, MissingPathError, from_os, shown
 from yurt.node.backup.manifest import Manifest
 from yurt.node.backup.progress import OnProgress, Progress
 from yurt.node.backup.rebuild import Rebuild
@@ -17,6 +17,8 @@ from yurt.node.backup.saving import sure, wait_for_clock
 
 def restore(backups: str, number: int, target: str, state_folder: str = "", on_progress: OnProgress = None) -> None:
     """Restore a version as `target`, which must not exist. It is complete on return; BackupError: it is not there.
+
+    DamagedError: a file that it needs is missing or damaged, which is then noted for the next save of any node.
 
     With a state folder, the next save of a Workspace there is incremental.
     """
@@ -95,6 +97,9 @@ def _restore(
             state.start(state_folder, os.stat(fresh).st_ino, state.Known(about["number"], about["id"], settled))
         os.rename(fresh, target)
         fresh = ""
+    except DamagedError as error:
+        checking.note(backups, {error.name: True})
+        raise
     except OSError as error:
         raise from_os(error, "restore to %s" % shown(target)) from None
     finally:

@@ -4,10 +4,10 @@ import os
 import time
 from typing import Dict, Iterable, List, Set
 
-from yurt.node.backup import manifest, storage
-from yurt.node.backup.errors import from_os, shown
+from yurt.node.backup import checking, manifest, storage
+from yurt.node.backup.errors import DamagedError, from_os, shown
 from yurt.node.backup.keeping import kept
-from yurt.node.backup.versions import Version, numbers, versions
+from yurt.node.backup.versions import Version, needs, numbers, versions
 
 DAY = 86400
 FORK_DAYS = 30
@@ -21,18 +21,19 @@ def retain(backups: str, last: int = 10, days: int = 7, weeks: int = 4, limit: i
     """Keep the last versions, one for each of so many days and one for each of so many weeks; return those dropped.
 
     While the folder has more than `limit` bytes (0: no limit), drops more, oldest first. Never drops the newest
-    version, nor a fork younger than 30 days. Safe to repeat after a kill at any moment.
+    version, nor the newest without known damage, nor a fork younger than 30 days. Safe to repeat after a kill at any
+    moment.
     """
     try:
         dropped = []
         held = versions(backups)
-        wanted = _wanted(held, last, days, weeks)
+        safe = _safe(backups, held)
+        wanted = safe | _wanted(held, last, days, weeks)
         for version in held:
             if version.number not in wanted:
                 _drop(backups, version.number)
                 dropped.append(version.number)
         _collect(backups)
-        safe = _safe(held)
         for version in held:
             if limit and held_size(backups) > limit and version.number in wanted and version.number not in safe:
                 _drop(backups, version.number)
@@ -55,19 +56,23 @@ def held_size(backups: str) -> int:
     return total
 
 
-def _safe(held: List[Version]) -> Set[int]:
-    """Return the versions that are never dropped: the newest, and young forks."""
+def _safe(backups: str, held: List[Version]) -> Set[int]:
+    """Return the versions that are never dropped: the newest, the newest without known damage, and young forks."""
     now = time.time()
     found = {version.number for version in held if version.fork and now - version.time < FORK_DAYS * DAY}
     found.update(version.number for version in held[-1:])
-    found.update([version.number for version in held if not version.fork][-1:])
+    line = [version.number for version in held if not version.fork]
+    found.update(line[-1:])
+    damaged = checking.known(backups).damaged
+    if damaged:
+        found.update([number for number in line if not any(name in damaged for name in needs(backups, number))][-1:])
     return found
 
 
 def _wanted(held: List[Version], last: int, days: int, weeks: int) -> Set[int]:
     """Return the versions to keep by the rule: the newest of each day and week that has any."""
     line = [version for version in held if not version.fork]
-    found = _safe(held) | {version.number for version in line[-last:] if last}
+    found = {version.number for version in line[-last:] if last}
     for length, count in ((DAY, days), (7 * DAY, weeks)):
         newest: Dict[int, int] = {}
         for version in line:
@@ -112,10 +117,16 @@ def _collect(backups: str) -> None:
 
 
 def _needed(backups: str, names: List[str]) -> Set[str]:
-    """Return the packs and indexes that versions and running saves need. BackupError if a version cannot be read."""
+    """Return the packs and indexes that versions and running saves need. BackupError if a version cannot be read.
+
+    One that is damaged does not count: it cannot be restored, and would keep everything for ever.
+    """
     found = kept(backups, names)
     for number in numbers(names):
-        header = manifest.read_header(backups, number)
+        try:
+            header = manifest.read_header(backups, number)
+        except DamagedError:
+            continue
         if header is not None:
             found.add(header["index"])
             found.update(pack[0] for pack in header["packs"])

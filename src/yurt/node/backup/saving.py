@@ -7,8 +7,8 @@ from typing import Dict, Iterable, List, Optional, Set, Tuple
 
 from yurt.node.backup import programs, storage
 from yurt.node.backup.entries import CTIME, INODE, LINKS, MODE, MTIME, SIZE, UNSURE, Entry, Key, key_of, unsure
-from yurt.node.backup.errors import shown
-from yurt.node.backup.manifest import Pack, damaged
+from yurt.node.backup.errors import DamagedError, shown
+from yurt.node.backup.manifest import Pack
 from yurt.node.backup.pack_read import list_pack
 from yurt.node.backup.pack_write import write_pack
 from yurt.node.backup.plan import Plan
@@ -115,7 +115,7 @@ class Saver:
         progress = Progress(self.report, "verify", size)
         checksum, found = list_pack(self.backups, Pack(name, size, "", 0, 0), progress)
         if not set(found).issubset(members):
-            raise damaged(name)
+            raise DamagedError(name)
         progress.end()
         return Pack(name, size, checksum, sum(each.size for each in found.values()), len(found)), found
 

@@ -29,6 +29,8 @@ class Scan(NamedTuple):
     """The folders that could not be read; what they had is unknown."""
     moving: List[bytes]
     """Folders, and files of git repositories, that changed during the walk: what was found may not fit together."""
+    room: int
+    """Bytes that the files use on the disk, at least."""
 
 
 def scan(folder: bytes, patterns: Sequence[str] = (), on_count: Optional[Callable[[int], None]] = None) -> Scan:
@@ -45,7 +47,7 @@ def scan(folder: bytes, patterns: Sequence[str] = (), on_count: Optional[Callabl
             if on_count is not None:
                 on_count(len(walk.keys))
     groups = {path: min(paths) for paths in walk.linked.values() if len(paths) > 1 for path in paths}
-    return Scan(walk.keys, groups, walk.problems, walk.unread, walk.moving)
+    return Scan(walk.keys, groups, walk.problems, walk.unread, walk.moving, walk.room)
 
 
 class _Walk:
@@ -59,6 +61,7 @@ class _Walk:
         self.problems: List[str] = []
         self.unread: List[bytes] = []
         self.moving: List[bytes] = []
+        self.room = 0
         self.since = int(time.time() * 1e9) - TICK
 
     def folder(self, reach: Reach, prefix: bytes, above: ignore.Rules) -> List[Tuple[bytes, ignore.Rules]]:
@@ -100,6 +103,8 @@ class _Walk:
     def _file(self, path: bytes, found: os.stat_result) -> None:
         changed, links = found.st_ctime_ns, found.st_nlink
         self.keys[path] = (found.st_mode, found.st_size, found.st_mtime_ns, found.st_ino, links, changed)
+        if found.st_ino not in self.linked:
+            self.room += min(found.st_blocks * 512, found.st_size)
         if links > 1:
             self.linked.setdefault(found.st_ino, []).append(path)
         if changed >= self.since and GIT in b"/" + path:

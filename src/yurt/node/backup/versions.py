@@ -36,16 +36,22 @@ class Version(NamedTuple):
 def versions(backups_folder: str) -> List[Version]:
     """Return all complete versions, oldest first; reads only their first lines. Skips damaged files."""
     found = []
-    for number in numbers(_names(backups_folder)):
+    for number in numbers(names_in(backups_folder)):
         version = read_version(backups_folder, number)
         if version is not None:
             found.append(version)
     return found
 
 
+def unreadable(backups_folder: str) -> List[int]:
+    """Return the numbers of the version files whose first line is damaged, so that `versions` does not have them."""
+    listed = {version.number for version in versions(backups_folder)}
+    return [number for number in numbers(names_in(backups_folder)) if number not in listed]
+
+
 def newest(backups_folder: str) -> Optional[Version]:
     """Return the newest version that is not a fork; None if there is none."""
-    return newest_of(backups_folder, _names(backups_folder))
+    return newest_of(backups_folder, names_in(backups_folder))
 
 
 def newest_of(folder: str, names: Iterable[str]) -> Optional[Version]:
@@ -65,6 +71,12 @@ def read_version(folder: str, number: int) -> Optional[Version]:
     return None if header is None else Version(**header["version"])
 
 
+def room(folder: str, number: int) -> int:
+    """Return the bytes that a version needs on a disk; 0 if that is unknown, as for versions of an earlier yurt."""
+    header = manifest.read_header(folder, number)
+    return 0 if header is None else int(header.get("room", 0))
+
+
 def needs(folder: str, number: int) -> List[str]:
     """Return the files in the folder that a version needs besides its own. BackupError: there is no such version."""
     header = manifest.read_header(folder, number)
@@ -78,7 +90,8 @@ def numbers(names: Iterable[str]) -> List[int]:
     return sorted(int(found.group(1)) for found in map(NAME.fullmatch, names) if found)
 
 
-def _names(folder: str) -> List[str]:
+def names_in(folder: str) -> List[str]:
+    """Return the names in a backups folder; none if it does not exist."""
     try:
         return os.listdir(folder)
     except FileNotFoundError:

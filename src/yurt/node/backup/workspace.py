@@ -4,9 +4,9 @@ import os
 import random
 import stat
 import time
-from typing import Dict, List, NamedTuple, Optional, Sequence, Set
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
-from yurt.node.backup import attributes, manifest, state, storage
+from yurt.node.backup import attributes, checking, manifest, state, storage
 from yurt.node.backup.entries import MODE, SIZE, Entry, Key, unsure
 from yurt.node.backup.errors import BackupError, from_os, shown
 from yurt.node.backup.keeping import Keeping
@@ -16,8 +16,8 @@ from yurt.node.backup.progress import OnProgress
 from yurt.node.backup.publishing import Draft, publish
 from yurt.node.backup.reach import Reach
 from yurt.node.backup.saving import Saved, Saver, notes, sure, wait_for_clock
-from yurt.node.backup.scan import Scan, scan
-from yurt.node.backup.versions import Version, read_version
+from yurt.node.backup.scan import TICK, Scan, scan
+from yurt.node.backup.versions import Version, newest, read_version
 
 FULL_INDEX = 4
 """A new full index is written when more than one in this many entries differs from the last one."""
@@ -38,6 +38,7 @@ class Details(NamedTuple):
     note: str
     began: float
     token: str
+    room: int
 
 
 class Workspace:
@@ -85,6 +86,15 @@ class Workspace:
                 return True
         return bool(failed)
 
+    def lost(self) -> Set[str]:
+        """Return the packs of `base` that are missing, truncated, or noted as damaged: the next save replaces them."""
+        damaged = checking.known(self.backups).damaged
+        return {name for name, pack in self._packs.items() if name in damaged or not self._has(pack)}
+
+    def read_in_turn(self, stop: Callable[[], bool]) -> None:
+        """Read some packs of `base` again, others than the last time, until `stop` or for half a minute."""
+        checking.read_in_turn(self.backups, self._packs, stop)
+
     def succeed(self, version: Version) -> None:
         """Make the next save the successor of a version, as after the user went back to an older one.
 
@@ -93,10 +103,11 @@ class Workspace:
         self.base, self._id, self._is_to_publish = version.number, version.id, True
 
     def save(self, reason: str, run: str = "", host: str = "") -> Optional[Version]:
-        """Back the folder up as a new version; None if nothing changed since `base`, and that still exists.
+        """Back the folder up as a new version; None if nothing changed since `base`, and that is whole.
 
-        On return the version is complete, on the disk and read back. BackupError: nothing was published, and the next
-        save starts from the same state. If another writer has published since `base`, the version is a fork.
+        On return the version is complete, on the disk and read back; files whose pack is lost were saved again.
+        BackupError: nothing was published, and the next save starts from the same state. If another writer has
+        published since `base`, the version is a fork.
         """
         try:
             return self._save(reason, run, host)
@@ -109,21 +120,32 @@ class Workspace:
         scanned = scan(self.folder, self.ignore)
         changed, gone = differing(scanned, self._known)
         changed = [path for path in changed if self._skipped.get(path) != scanned.keys[path]]
-        names = set(storage.sweep(self.backups))
-        whole = "v%d" % self.base in names and self._index in names and names.issuperset(self._packs)
+        storage.sweep(self.backups)
+        self._leave_unreadable_base()
+        if self._index and not manifest.is_sound(self.backups, self._index):
+            self._index = ""
+        lost = self.lost()
+        whole = not lost and bool(self._index) and manifest.is_sound(self.backups, "v%d" % self.base)
         if whole and not changed and not gone and not self._is_to_publish:
             return None
         with Keeping(self.backups, [*self._packs, self._index]) as keeping:
-            missing = {name for name, pack in self._packs.items() if not self._has(pack)}
-            todo = plan(scanned, self._known, changed, gone, unwanted_packs(self._known, self._packs, missing))
+            lost |= self.lost()  # retention by another process may have been faster than the announcement
+            left = set(gone) if lost else set()
+            gone += [  # in a folder that cannot be read now: no pack has them any more
+                path
+                for path, entry in self._known.items()
+                if entry.pack in lost and path not in scanned.keys and path not in left
+            ]
+            todo = plan(scanned, self._known, changed, gone, unwanted_packs(self._known, self._packs, lost))
             warning = self._space(sum(scanned.keys[path][SIZE] for path in todo.saved))
             saver = Saver(self.folder, self.backups, "%d%s" % (self.base + 1, keeping.token), self.on_progress)
             try:
                 saved = saver.save(scanned, todo, self.compression)
-                updates = self._updates(scanned, todo, saved, self._known)
+                updates = self._updates(scanned, todo, saved, self._known, lost)
                 scanned = self._settle(scanned, saver, saved, updates)
-                note = "; ".join([*notes(saved, scanned), *warning])
-                version = self._publish(updates, saved, Details(reason, run, host, note, began, keeping.token))
+                note = "; ".join([*notes(saved, scanned), *_replaced(lost), *warning])
+                details = Details(reason, run, host, note, began, keeping.token, scanned.room)
+                version = self._publish(updates, saved, details)
             except BaseException:
                 saver.undo()
                 raise
@@ -139,6 +161,7 @@ class Workspace:
         for _ in range(PASSES):
             if not scanned.moving and not saved.renewed:
                 break
+            time.sleep(TICK / 1e9)  # what changed just before the walk is older than the next one then
             before, scanned = scanned, scan(self.folder, self.ignore)
             known = {**self._known, **{path: entry for path, entry in updates.items() if entry is not None}}
             for path in [path for path, entry in updates.items() if entry is None]:
@@ -149,7 +172,7 @@ class Workspace:
             ]
             todo = plan(scanned, known, changed, gone, set())
             more = saver.save(scanned, todo, self.compression)
-            updates.update(self._updates(scanned, todo, more, known))
+            updates.update(self._updates(scanned, todo, more, known, set()))
             saved.add(more, todo.saved)
         return scanned
 
@@ -167,7 +190,7 @@ class Workspace:
         packs = {name: pack for name, pack in self._packs.items() if name in used}
         packs.update({pack.name: pack for pack in saved.packs if pack.name in used})
         index = self._index
-        if len(differs) * FULL_INDEX > len(entries) or not os.path.exists(os.path.join(self.backups, index)):
+        if len(differs) * FULL_INDEX > len(entries) or not os.path.isfile(os.path.join(self.backups, index)):
             index = ""
         identity = "%016x" % random.SystemRandom().getrandbits(64)
         draft = Draft(
@@ -193,6 +216,7 @@ class Workspace:
             packs,
             differs if index else set(),
             details.token,
+            details.room,
         )
         inode = os.stat(self.folder).st_ino
         length = -1
@@ -217,7 +241,9 @@ class Workspace:
                 storage.remove(os.path.join(self.backups, pack.name))
         return version
 
-    def _updates(self, scanned: Scan, todo: Plan, saved: Saved, known: Dict[bytes, Entry]) -> state.Updates:
+    def _updates(
+        self, scanned: Scan, todo: Plan, saved: Saved, known: Dict[bytes, Entry], lost: Set[str]
+    ) -> state.Updates:
         """Return the new entry of each changed path, None for each that is gone."""
         updates: state.Updates = dict.fromkeys(todo.gone)
         first = {path: leader for leader, paths in todo.saved.items() for path in paths}
@@ -228,9 +254,9 @@ class Workspace:
                 group = scanned.groups.get(path, b"")
                 if path in first:
                     entry = _content(path, first[path], saved, known.get(path), now)
-                    if entry is not None:
+                    if entry is not None and entry.pack not in lost:
                         updates[path] = entry._replace(group=group) if group else entry
-                    elif path in saved.vanished:
+                    elif entry is not None or path in saved.vanished:
                         updates[path] = None
                     continue
                 key = sure(scanned.keys[path], now)
@@ -254,6 +280,7 @@ class Workspace:
         if known is None or not known.base:
             return
         self.base, self._id = known.base, known.id
+        self._leave_unreadable_base()
         try:
             held = manifest.read(self.backups, known.base)
         except BackupError:
@@ -261,6 +288,14 @@ class Workspace:
         if held.header["version"]["id"] == known.id:
             self._known, self._packs = known.entries, held.packs
             self._index, self._differing = held.header["index"], held.differing
+
+    def _leave_unreadable_base(self) -> None:
+        """If the file of `base` is damaged, succeed the version before it, so that the next one is no fork."""
+        is_there = os.path.lexists(os.path.join(self.backups, "v%d" % self.base))
+        if is_there and read_version(self.backups, self.base) is None:
+            before = newest(self.backups)
+            if before is not None and before.number < self.base:
+                self.succeed(before)
 
     def _is_published(self, number: int, identity: str) -> bool:
         version = read_version(self.backups, number)
@@ -312,6 +347,13 @@ def _content(path: bytes, leader: bytes, saved: Saved, old: Optional[Entry], now
     if leader in saved.unreadable and old is not None and old.pack:
         return old._replace(key=unsure(old.key))
     return None
+
+
+def _replaced(lost: Set[str]) -> List[str]:
+    """Return a note on the packs that a save replaces."""
+    names = sorted(lost)
+    first = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    return ["files of damaged or missing packs were saved again: %s" % first] if names else []
 
 
 def _extra(path: bytes, key: Key) -> bytes:

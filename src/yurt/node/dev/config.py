@@ -53,6 +53,8 @@ class Config(NamedTuple):
     run_folder: str
     job: str
     cluster: str
+    context: str
+    """The name of the context on the machine that started it, for messages."""
 
 
 def read(environment: Mapping[str, str]) -> Config:
@@ -100,4 +102,5 @@ def _read(given: Dict[str, Any], environment: Mapping[str, str]) -> Config:
         run_folder=environment.get("YURT_RUN_DIR") or os.getcwd(),
         job=environment.get("SLURM_JOB_ID", ""),
         cluster=environment.get("SLURM_CLUSTER_NAME", ""),
+        context=str(given.get("context") or ""),
     )

@@ -5,11 +5,14 @@ import time
 from typing import Any, Callable, Dict, List, Optional
 
 from yurt.node import backup
-from yurt.node.dev import power, sources, swap
+from yurt.node.dev import power, recovery, sources, swap
 from yurt.node.dev.config import Config
 from yurt.node.dev.place import Place
 from yurt.node.dev.status import Status, backup_of
 from yurt.node.files import NodeError, NotThereError, remove
+
+UNHURRIED = ("interval", "asked")
+"""The reasons of saves that have time to read old packs again; the others are made before the node goes."""
 
 
 class Desk:
@@ -36,12 +39,13 @@ class Desk:
         newest = backup.newest(self.config.backups)
         wanted = self._wanted()
         if newest and os.path.isdir(path) and power.is_doubtful(self.place.folder):
-            workspace = self._replace_doubtful(newest.number)
+            workspace = self._replace_doubtful(workspace, newest.number)
         if not os.path.isdir(path):
             if wanted:
                 self._go_back(wanted)
             elif newest:
                 self._replace(newest.number)
+                self._warn_of_newer(newest.number)
             else:
                 self._create()
             power.settle(self.place.folder)
@@ -53,7 +57,7 @@ class Desk:
         elif newest is None or workspace.base == newest.number:
             self.workspace = workspace
             self.log("kept %s (v%d)" % (path, workspace.base))
-        elif workspace.changes():
+        elif workspace.changes() or workspace.lost():
             self._fork(workspace, newest.number)
         else:
             self._replace_saved(workspace, newest.number)
@@ -66,6 +70,8 @@ class Desk:
         Raises BackupError: nothing was published.
         """
         workspace = self._open_workspace()
+        if reason in UNHURRIED:
+            workspace.read_in_turn(lambda: self.stopping)
         version = workspace.save(reason, run=self.config.run, host=os.uname().nodename)
         swap.note_made(self.place)
         self.status.set(version=workspace.base, progress=None)
@@ -75,7 +81,7 @@ class Desk:
         text = "backup v%d: %d files, %s, %.1f s" % (
             version.number,
             version.new_files,
-            shown_size(version.new_size),
+            recovery.size(version.new_size),
             version.seconds,
         )
         if version.fork:
@@ -84,7 +90,7 @@ class Desk:
                 version.parent,
             )
             self.status.set(fork=text.partition("; ")[2])
-        self.log(text)
+        self.log("%s; %s" % (text, version.note) if version.note else text)
         return version
 
     def retain(self) -> None:
@@ -95,10 +101,20 @@ class Desk:
             self.log("dropped old versions %s" % ", ".join("v%d" % each for each in dropped))
 
     def verify(self) -> int:
-        """Read the newest version of this workspace back; return its number. Raises BackupError if it is damaged."""
+        """Read the newest version of this workspace back; return its number. Raises BackupError if it is damaged.
+
+        The next save then writes again what is damaged.
+        """
         number = self._open_workspace().base
-        backup.verify(self.config.backups, number)
+        backup.verify(self.config.backups, number, self._reporting)
+        self.status.set(progress=None)
         return number
+
+    def check(self) -> List[int]:
+        """Read all versions back; return those that are damaged. The next save writes again what it needs of them."""
+        found = backup.check(self.config.backups, self._reporting)
+        self.status.set(progress=None)
+        return found
 
     def restore(self, number: int) -> str:
         """Replace the workspace by a version; return the path of the previous one. It is saved and kept."""
@@ -111,7 +127,10 @@ class Desk:
         stamp = time.strftime("%Y%m%d-%H%M%S")
         target = swap.unused("%s.restored-v%d-%s" % (self.place.workspace, number, stamp))
         inside = [self._inside(each) for each in paths]
-        found = backup.restore_paths(self.config.backups, number, inside, target, on_progress=self._restoring)
+        try:
+            found = backup.restore_paths(self.config.backups, number, inside, target, on_progress=self._reporting)
+        except backup.DamagedError as error:
+            raise self._damaged(error, number) from None
         self.status.set(progress=None)
         self.log("restored %d paths of v%d to %s" % (len(paths), number, target))
         return {"folder": target, "paths": found}
@@ -161,6 +180,11 @@ class Desk:
     def _replace_saved(self, workspace: "backup.Workspace", newest: int) -> None:
         """Replace a workspace whose changes are all saved. It stays aside if it has anything that is in no version."""
         is_needed = workspace.has_more_than_saved()
+        needed, free = recovery.room(self.place, self.config, newest)
+        if needed > free and not is_needed:
+            self._remove_saved(workspace, newest)
+            self._replace(newest)
+            return
         aside = self._replace(newest, ".old-v%d" % workspace.base)
         if is_needed:
             self.status.set(aside=aside)
@@ -168,8 +192,30 @@ class Desk:
         else:
             remove(aside)
 
-    def _replace_doubtful(self, newest: int) -> "backup.Workspace":
-        """Restore a workspace again that this node lost power on: its files may be damaged."""
+    def _remove_saved(self, workspace: "backup.Workspace", newest: int) -> None:
+        """Remove a workspace whose files are all in a version, to make room, if `newest` is whole."""
+        self.status.set(phase="restoring", note="checking v%d" % newest)
+        try:
+            backup.verify(self.config.backups, newest, self._reporting)
+        except backup.DamagedError as error:
+            raise self._damaged(error, newest) from None
+        saved = swap.fresh(self.place, "saved")
+        os.rename(self.place.workspace, saved)
+        remove(saved)
+        self.log("removed the older copy of the workspace (v%d), to make room for v%d" % (workspace.base, newest))
+
+    def _replace_doubtful(self, workspace: "backup.Workspace", newest: int) -> "backup.Workspace":
+        """Restore a workspace again that this node lost power on: its files may be damaged.
+
+        It stays if the version is damaged too: these may then be the only files.
+        """
+        try:
+            backup.verify(self.config.backups, newest, self._reporting)
+        except backup.DamagedError as error:
+            text = "this node lost power just after a restore, so look at your files; %s" % error
+            self.status.set(fork=text)
+            self.log(text)
+            return workspace
         aside = self._replace(newest, ".before-power-loss")
         text = "this node lost power just after a restore, so v%d was restored again; the previous folder is %s" % (
             newest,
@@ -181,10 +227,12 @@ class Desk:
 
     def _fork(self, workspace: "backup.Workspace", newest: int) -> None:
         """Keep unsaved changes of a workspace that another node has saved since: as a version and as a folder."""
-        base, version = workspace.base, workspace.save("fork", run=self.config.run, host=os.uname().nodename)
+        base, lost = workspace.base, workspace.lost()
+        version = workspace.save("fork", run=self.config.run, host=os.uname().nodename)
         number = version.number if version else workspace.base
         aside = self._replace(newest, ".fork-v%d" % base)
         unsaved = "changes that were not saved after v%d" % base if base else "a workspace that was never saved"
+        unsaved = "files of v%d whose backups are damaged" % base if lost else unsaved
         text = "this node had %s; see v%d and the folder %s" % (unsaved, number, aside)
         self.status.set(fork=text, aside=aside)
         self.log(text)
@@ -216,7 +264,12 @@ class Desk:
         self.status.set(phase="restoring" if phase != "ready" else phase, note="restoring v%d" % number)
         target, state = swap.fresh(self.place, "restored"), swap.fresh(self.place, "state")
         try:
-            backup.restore(self.config.backups, number, target, state, on_progress=self._restoring)
+            needed, free = recovery.room(self.place, self.config, number)
+            if needed > free:
+                raise recovery.too_full(self.place, number, needed, free)
+            backup.restore(self.config.backups, number, target, state, on_progress=self._reporting)
+        except backup.DamagedError as error:
+            raise self._damaged(error, number) from None
         finally:
             self.status.set(progress=None, note="")
         aside = swap.unused(self.place.workspace + suffix) if suffix else ""
@@ -227,9 +280,22 @@ class Desk:
         self.log("restored v%d in %.0f s" % (number, time.time() - began))
         return aside
 
-    def _restoring(self, phase: str, done: int, total: int) -> None:
+    def _warn_of_newer(self, number: int) -> None:
+        """Tell the user that a newer version than the restored one cannot be read."""
+        newer = [each for each in backup.unreadable(self.config.backups) if each > number]
+        if newer:
+            text = "v%d cannot be read, as its file is damaged; v%d was restored" % (newer[-1], number)
+            self.status.set(fork=text)
+            self.log(text)
+
+    def _damaged(self, error: backup.DamagedError, number: int) -> NodeError:
+        """Return the error for a version that cannot be restored, after looking for one that can."""
+        whole = backup.newest_whole(self.config.backups, self._reporting)
+        return recovery.damaged(error, self.config, number, whole, running=self.status.get("phase") == "ready")
+
+    def _reporting(self, phase: str, done: int, total: int) -> None:
         if self.stopping:
-            raise NodeError("the job ends, so the restore was stopped")
+            raise NodeError("the job ends, so this was stopped")
         self.status.set(progress={"phase": phase, "done": done, "total": total})
 
     def _load(self) -> "backup.Workspace":
@@ -245,12 +311,3 @@ class Desk:
         if self.workspace is None:
             raise NodeError("the workspace is not there yet")
         return self.workspace
-
-
-def shown_size(size: float) -> str:
-    """Return a size for people: 3.2 MB."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 1000:
-            return "%.1f %s" % (size, unit) if unit != "B" else "%d B" % size
-        size /= 1000.0
-    return "%.1f TB" % size

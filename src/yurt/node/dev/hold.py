@@ -89,7 +89,13 @@ class Holder:
         self.chores = Chores(self.config, place.folder, self.schedule, self.status, claim)
         self.chores.notes = notes
         requests = Requests(
-            self.desk, self.worker, save=self.save, look=self.chores.look, leave=self._leave, served=self.door.served
+            self.desk,
+            self.worker,
+            save=self.save,
+            save_last=self.save_last,
+            look=self.chores.look,
+            leave=self._leave,
+            served=self.door.served,
         )
         self.door.open(requests.answer)
         self.status.set(workspace=place.workspace, folder=place.folder, socket=self.door.socket, warnings=notes)
@@ -123,6 +129,19 @@ class Holder:
         if version is not None and not self.signal:
             self._retain()
         return version
+
+    def save_last(self, reason: str) -> int:
+        """Save the workspace, verify that, and return the version. Raises BackupError."""
+        self.save(reason)
+        return self._verified(reason)
+
+    def _verified(self, reason: str) -> int:
+        """Read all of the last version back, and return its number; what is damaged is saved again first."""
+        try:
+            return self.desk.verify()
+        except backup.DamagedError:
+            self.save(reason)
+            return self.desk.verify()
 
     def _failed(self, error: Exception) -> None:
         self.schedule.failed(time.time())
@@ -194,7 +213,10 @@ class Holder:
         unsaved = workspace.changes() if workspace is not None else 0
         if unsaved:
             say("%d unsaved changes" % unsaved)
-        self.schedule.saved(0.0 if unsaved else time.time(), 0.0)
+        lost = workspace.lost() if workspace is not None else set()
+        if lost:
+            say("%d packs of the backups are damaged or missing" % len(lost))
+        self.schedule.saved(0.0 if unsaved or lost else time.time(), 0.0)
         self.status.set(phase="ready", note="", next=self.schedule.shown_next(time.time()))
         say("ready: %s" % self.desk.place.workspace)
 
@@ -242,8 +264,7 @@ class Holder:
 
     def _release(self) -> None:
         try:
-            self.save("idle")
-            self.desk.verify()
+            self.save_last("idle")
         except backup.BackupError:
             self._told_idle = False
             return

@@ -23,12 +23,13 @@ class Requests:
         worker: Worker,
         *,
         save: Callable[[str], Any],
+        save_last: Callable[[str], int],
         look: Callable[[], Optional[float]],
         leave: Callable[[], None],
         served: Dict[str, str],
     ) -> None:
         self._desk, self._worker, self._save, self._look, self._leave = desk, worker, save, look, leave
-        self._served = served
+        self._save_last, self._served = save_last, served
 
     def answer(self, request: Dict[str, Any], send: Send) -> Optional[Dict[str, Any]]:
         """Carry out one request and return its answer; None if it was sent. Raises NodeError with the reason."""
@@ -48,6 +49,8 @@ class Requests:
         if do == "backup":
             reason = str(request.get("reason") or "asked")
             return self._wait(self._worker.submit("backup", lambda: self._backup(reason)), send)
+        if do == "check":
+            return self._wait(self._worker.submit("check", self._check), send)
         if do == "restore":
             number, paths = int(request.get("version") or 0), [str(each) for each in request.get("paths") or []]
             return self._wait(self._worker.submit("restore", lambda: self._restore(number, paths)), send)
@@ -79,6 +82,10 @@ class Requests:
         known = [each for each in backup.versions(self._desk.config.backups) if each.number == base]
         return {"version": known[0]._asdict() if known else None, "changed": False}
 
+    def _check(self) -> Dict[str, Any]:
+        damaged = self._desk.check()
+        return dict(self._backup("check"), damaged=damaged)
+
     def _restore(self, number: int, paths: List[str]) -> Dict[str, Any]:
         if paths:
             return self._desk.restore_paths(number, paths)
@@ -92,7 +99,6 @@ class Requests:
         self._leave()
 
     def _last_backup(self) -> Dict[str, Any]:
-        self._save("down")
-        number = self._desk.verify()
+        number = self._save_last("down")
         known = [each for each in backup.versions(self._desk.config.backups) if each.number == number]
         return {"version": number, "note": known[0].note if known else ""}

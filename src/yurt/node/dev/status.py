@@ -103,5 +103,5 @@ def backup_of(version: Any) -> Optional[Dict[str, Any]]:
     """Return what dev.json says of a version."""
     if version is None:
         return None
-    names = ("number", "time", "reason", "size", "new_size", "seconds")
+    names = ("number", "time", "reason", "size", "new_size", "seconds", "note")
     return {name: getattr(version, name) for name in names}
