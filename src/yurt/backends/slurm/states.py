@@ -128,6 +128,7 @@ REASONS = {
 NATIVES = {
     "cancelled": "CANCELLED",
     "stopped": "CANCELLED",
+    "preempted": "PREEMPTED",
     "timeout": "TIMEOUT",
     "requeues": "TIMEOUT",
     "idle": "TIMEOUT",
