@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from yurt.model.again import filled
 from yurt.model.run import CANCEL_NOT_SENT, Run, Status
 
 STATES = ("waiting", "submitting", "unknown", "starting")
@@ -33,7 +34,7 @@ def advice(run: Run, status: Status) -> str:
     table, kind = _table(), _kind(status)
     known = (text for match, text in table["advice"].items() if re.search(match, status.reason))
     text = table["states"][kind] if kind == "cancelling" else next(known, table["states"].get(kind, ""))
-    return str(text).replace("CONTEXT", run.context).replace("RUN", run.id)
+    return filled(str(text).replace("CONTEXT", run.context), run)
 
 
 def _kind(status: Status) -> str:
