@@ -199,7 +199,7 @@ def test_advice_if_the_command_did_not_start(why: str, said: str) -> None:
         ("run", ["python", "train.py"], "yurt retry 1aaaaaa-bbbbb"),
         ("dev", ["dev"], "yurt dev up paper --context alpha"),
         ("shell", ["shell"], "yurt shell --context alpha"),
-        ("service", ["serve", "--", "app", "--port", "{port}"], "yurt serve --context alpha"),
+        ("service", ["serve", "--", "app", "--port", "{port}"], "yurt serve --context alpha --name paper"),
     ],
 )
 def test_yurt_parses_each_command_of_the_advice(

@@ -20,7 +20,8 @@ def again(run: Run, options: str = "") -> str:
         return " ".join(["yurt", "retry", run.id, *options.split()])
     words = ["dev", "up", run.name] if run.purpose == "dev" else run.command  # of a service or a shell: as it was typed
     at = words.index("--") if "--" in words else len(words)
-    return shlex.join(["yurt", *words[:at], "--context", run.context, *options.split(), *words[at:]])
+    own = ["--context", run.context, *(["--name", run.name] if run.purpose == "service" else []), *options.split()]
+    return shlex.join(["yurt", *words[:at], *own, *words[at:]])
 
 
 def filled(text: str, run: Run, words: Mapping[str, str] | None = None) -> str:
