@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 
 from tests.why.test_failed import RUN
@@ -207,6 +208,13 @@ def test_a_task_of_a_sweep() -> None:
 def test_before_the_queue(status: Status, sentence: str, help_: str) -> None:
     made = pending(RUN, status, None, 0)
     assert sentence in made.sentence and help_ in made.advice
+
+
+@pytest.mark.parametrize("reason", ["", "cannot write to /data: Permission denied"])
+def test_this_machine_needs_no_login(reason: str) -> None:
+    here = msgspec.structs.replace(RUN, context="local", context_type="local")
+    made = pending(here, Status(reason=reason), None, 0)
+    assert made.advice == f"the next yurt command submits it; `yurt wait {RUN.id}` tries now"
 
 
 def test_a_run_that_waits_for_another() -> None:
