@@ -159,7 +159,7 @@ def _print(found: Sequence[RetryCandidate]) -> None:
 
 def _check(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], options: dict[str, Any]) -> None:
     if options["dry_run"] and options["yes"]:
-        raise UserError("--dry-run and --yes cannot be combined", code="usage", hint="use `yurt retry --dry-run`")
+        raise UserError("--dry-run and --yes cannot be combined", code="usage", hint="leave out `--yes`")
     if filters and not runs:
         hint = f"for example: `yurt retry @last-sweep --filter {filters[0]}`"
         raise UserError("--filter needs a sweep", code="usage", hint=hint)
