@@ -79,6 +79,8 @@ def check(words: Sequence[str], called: Called, environment: Mapping[str, str]) 
         contexts.append(own[own.index("add") + 1])
     for hint in hinted:
         problems += hints.wrong(hint, contexts)
+    for text in hints.advice(called.out) if "why" in own[:1] else ():
+        problems += hints.wrong_commands(text, contexts)
     assert not any(problems), ascii([words, problems])  # words may not be valid text
 
 

@@ -1,4 +1,4 @@
-"""Hints name what exists: verbs and options of yurt, and contexts of the user.
+"""What yurt tells its users to type: verbs and options that exist, contexts that they have, words that yurt can parse.
 
 In a hint, whatever the user can type is between backticks.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import click
 
@@ -16,6 +16,7 @@ from yurt.cli.app import every_command
 from yurt.cli.root import root
 
 TYPED = re.compile(r"`([^`]+)`")
+CALL = re.compile(r"(sudo |\w+=\S+ )*yurt ")
 ONE_CONTEXT = (
     "context show",
     "context edit",
@@ -37,11 +38,9 @@ def commands() -> dict[str, click.Command]:
 
 def wrong(text: str, contexts: Collection[str] | None = None) -> list[str]:
     """Return what a hint names that does not exist. Upper-case words stand for values."""
-    problems: list[str] = []
+    problems: list[str] = wrong_commands(text, contexts)
     for typed in TYPED.findall(text):
-        if re.match(r"(sudo |\w+=\S+ )*yurt ", typed):
-            problems += _wrong_command(typed, contexts)
-        elif typed.startswith("--"):
+        if typed.startswith("--"):
             option = re.split(r"[ =]", typed)[0]
             if option.islower() and not any(option in options(command) for command in commands().values()):
                 problems.append(f"no command has the option {option}")
@@ -51,6 +50,19 @@ def wrong(text: str, contexts: Collection[str] | None = None) -> list[str]:
             problems.append(f"'yurt {verb}' is not between backticks")
     problems += [f"{option} is not between backticks" for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", outside)]
     return [f"{problem}: {text}" for problem in problems]
+
+
+def wrong_commands(text: str, contexts: Collection[str] | None = None) -> list[str]:
+    """Return what is wrong with the commands of yurt in a text."""
+    return [
+        problem for typed in TYPED.findall(text) if CALL.match(typed) for problem in _wrong_command(typed, contexts)
+    ]
+
+
+def advice(out: str) -> list[str]:
+    """Return the advice that `yurt why` printed, with each command between backticks."""
+    typed = [f"`{command}`" for command in re.findall(r"^type:  (.*)$", out, re.MULTILINE)]
+    return [*re.findall(r"^help:  (.*)$", out, re.MULTILINE), *typed]
 
 
 def _wrong_command(typed: str, contexts: Collection[str] | None) -> Iterator[str]:
@@ -71,6 +83,7 @@ def _wrong_command(typed: str, contexts: Collection[str] | None) -> Iterator[str
         yield f"yurt {name} has no verb {words[0]}"
         return
     known = options(commands()[name])
+    yield from _refused(name, words)
     values: list[str] = []
     while words and words[0] != "--":
         word, _equals, value = words.pop(0).partition("=")
@@ -79,14 +92,27 @@ def _wrong_command(typed: str, contexts: Collection[str] | None) -> Iterator[str
             if name == "run":
                 break  # the rest belongs to the script
             continue
-        if word.islower() and word not in known and word != "--help":
-            yield f"yurt {name} has no option {word}"
-        elif word == "--context" and words and contexts is not None and (value or words[0]) not in contexts:
-            yield f"no context {value or words[0]}"
+        given = value or "".join(words[:1])
+        if word == "--context" and contexts is not None and given not in ("NAME", *contexts):
+            yield f"no context {given}"
         elif known.get(word) and not value and words:
             words.pop(0)
     if contexts is not None and name in ONE_CONTEXT and values and values[0] not in contexts and values[0].islower():
         yield f"no context {values[0]}"
+
+
+def _refused(name: str, words: Sequence[str]) -> Iterator[str]:
+    """Yield what the parser of a command says about these words. A command alone may be only its name in a sentence."""
+    given = [word for word in words if word != "…"]
+    if not given or "--help" in given or isinstance(commands()[name], click.Group):
+        return
+    try:
+        commands()[name].make_context(name, [*given])
+    except click.BadParameter as error:
+        if isinstance(error, click.MissingParameter) or not any(word.isupper() for word in given):
+            yield f"yurt {name}: {error.format_message()}"
+    except click.UsageError as error:
+        yield f"yurt {name}: {error.format_message()}"
 
 
 def options(command: click.Command) -> dict[str, bool]:

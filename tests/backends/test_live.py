@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -249,7 +250,11 @@ def test_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("r1", "running", None),
         ("r2", "pending", 1),
     ]
-    assert found.load is not None and found.nodes.memory_mb
+    assert found.load is not None and found.nodes.memory_mb and found.nodes.free_memory_mb
+    (available,) = re.findall(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
+    assert found.nodes.free_memory_mb < int(available) / 1024 * 1.02 + 500, "in the same unit as all memory"
+    monkeypatch.setattr("yurt.backends.local.check.memory_mb", lambda: 100)
+    assert local.look(tmp_path, now=1.0).nodes.free_memory_mb == 100, "in a container, less than Linux says"
 
 
 def test_this_machine_without_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

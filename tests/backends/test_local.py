@@ -148,6 +148,33 @@ def test_gpus_are_given_out_one_by_one(backend: LocalBackend, plan: Planner) -> 
     assert follow(backend, both).state == "completed"
 
 
+@pytest.mark.parametrize(
+    ("chosen", "seen"),
+    [(None, ["unset", "1"]), ("0,1", ["0,1", "1"]), ("", ["", ""]), ("GPU-a1", ["GPU-a1", "GPU-a1"])],
+)
+def test_a_run_without_gpus_sees_what_no_other_run_holds(
+    backend: LocalBackend, plan: Planner, monkeypatch: pytest.MonkeyPatch, chosen: str | None, seen: list[str]
+) -> None:
+    """As a program outside yurt; what the user has chosen stays, but for what others hold."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+
+    def sees() -> str:
+        made = plan("sh", "-c", "echo ${CUDA_VISIBLE_DEVICES-unset}")
+        submit(backend, made)
+        assert follow(backend, made).state == "completed"
+        return read(backend, made, "out.log").rstrip("\n")
+
+    alone = sees()
+    holds = plan("sh", "-c", PATIENT, gpus=1)
+    submit(backend, holds)
+    eventually(lambda: running(backend, holds))
+    assert [alone, sees()] == seen
+    go(holds)
+    assert follow(backend, holds).state == "completed"
+
+
 def test_a_queued_run_can_be_cancelled(backend: LocalBackend, plan: Planner) -> None:
     hog, waits = plan("sh", "-c", PATIENT, cpus=2), plan("sh", "-c", 'echo ran > "$YURT_RUN_DIR/ran"')
     for each in (hog, waits):

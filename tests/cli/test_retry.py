@@ -171,6 +171,35 @@ def test_other_limits_and_the_sites_facts(user: User) -> None:
     assert json.loads(msgspec.json.encode(after.run)) == new
 
 
+def test_other_gpus_and_nodes(user: User) -> None:
+    """The site is unreachable; the plan shows what would be submitted."""
+    (user.home / "config").mkdir()
+    (user.home / "config" / "contexts.yaml").write_text(CONTEXTS)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in user.environment.items():
+            patch.setenv(name, value)
+        kept.save(NOWHERE, msgspec.structs.replace(FACTS, probed_at=time.time()))
+    words = ("--exclude-node", "n1", "--sbatch-option", "exclude=n4", "--nodelist", "n[2-3]", "true")
+    old = user.quick("--json", "--context", "big", "run", *words).json["data"]["run"]
+    assert user.quick("cancel", old["id"]).code == 0
+    required = said(user.quick("retry", old["id"], "--exclude-node", "n3"), 2)
+    assert required == f"run {old['id']} requires node n3 (--nodelist n[2-3]), which --exclude-node excludes"
+    assert said(user.quick("retry", old["id"], "--gpus", "two:x"), 2).startswith("--gpus must be a number of GPUs")
+    assert said(user.quick("retry", old["id"], "--gpus", "9"), 5).startswith("big: ")
+    new = user.quick("retry", old["id"], "--exclude-node", "n5", "--json").json["data"][0]["run"]
+    assert new["resources"]["exclude_nodes"] == "n1,n4,n5" and new["resources"]["nodelist"] == "n[2-3]"
+    assert {"key": "exclude_nodes", "value": "n1,n4,n5", "source": "flag"} in new["settings"]
+    with Store(str(user.home / "data" / "yurt.db")) as index:
+        made = index.plan(new["id"])
+    assert made is not None and "exclude" not in made.native_options
+    here = user.quick("run", "--wait", "--json", "true").json["data"]["run"]["id"]
+    assert "has no nodes" in said(user.quick("retry", here, "--exclude-node", "n1"), 2)
+    seen = ("sh", "-c", "echo ${CUDA_VISIBLE_DEVICES-unset}")
+    assert user.quick("run", "--wait", *seen, YURT_LOCAL_GPUS="2").code == 0
+    assert user.quick("retry", "-", "--wait", "--gpus", "2", YURT_LOCAL_GPUS="2").code == 0
+    assert user.quick("logs", "-").out == "0,1\n"
+
+
 def test_another_environment(user: User) -> None:
     activate = user.home / "v" / "bin" / "activate"
     activate.parent.mkdir(parents=True)

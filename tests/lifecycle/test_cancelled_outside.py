@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 
@@ -66,6 +67,26 @@ def test_some_tasks_cancelled_while_pending(impatient: Laptop, scancel: Ssh, con
     eventually(lambda: states() == ["queued"] * 3 + ["cancelled"] * 3)
     assert impatient.row(run)["job"] == job, "nothing was submitted again"
     impatient("cancel", run)
+
+
+def test_while_running_a_preemption_is_told_apart(impatient: Laptop, scancel: Ssh) -> None:
+    """As Slurm's records tell it apart."""
+    whole = ("--nodelist", "n3", "--cpus", "8", "--no-snapshot")
+    runs = [
+        impatient.run("alpha", *words, "sleep", "300")["run"]["id"]
+        for words in (("--partition", "scavenge", *whole), ("--nodelist", "n2", "--cpus", "1", "--no-snapshot"))
+    ]
+    for run in runs:
+        impatient.starts(run)
+    jobs = [impatient.row(run)["job"] for run in runs]
+    impatient.run("alpha", *whole, "true")
+    scancel("alpha", f"scancel {jobs[1]}")
+    ended = [impatient.ended(run) for run in runs]
+    assert [each["state"] for each in ended] == ["cancelled"] * 2
+    assert re.fullmatch(r"preempted at \d\d:\d\d", ended[0]["reason"]) and not ended[1]["reason"].startswith(
+        "preempted"
+    )
+    eventually(lambda: scancel("alpha", f"sacct -n -X -j {jobs[0]} -o State").strip() == "PREEMPTED")
 
 
 def test_held_and_looked_at_later(impatient: Laptop, scancel: Ssh, lab: Lab) -> None:

@@ -90,6 +90,20 @@ def test_a_restart_uses_a_failed_node_if_there_is_no_other(laptop: Laptop, lab: 
     assert laptop.ended(fresh["run"]["id"])["state"] == "completed"
 
 
+def test_the_advice_after_a_node_failure_works(laptop: Laptop, lab: Lab, down: list[str]) -> None:
+    """As `yurt why` prints it: the run completes on another node."""
+    run = laptop.run("alpha", "--time", "5", "--no-snapshot", "sleep", "300")["run"]["id"]
+    begins(laptop, lab, "alpha", run)
+    node = break_node(laptop, lab, down, run)
+    assert laptop.ended(run)["state"] == "node_failed"
+    (typed,) = re.findall("^type:  yurt (.*)$", laptop.quick("why", run).out, re.M)
+    assert typed == f"retry {run} --exclude-node {node}"
+    (again,) = laptop.quick(*typed.split(), "--json").json["data"]
+    laptop.starts(again["run"]["id"])
+    assert laptop.row(again["run"]["id"])["node"] != node
+    assert laptop.quick("cancel", again["run"]["id"]).code == 0
+
+
 def test_a_start_that_was_killed_with_its_node_counts(laptop: Laptop, lab: Lab, down: list[str]) -> None:
     script = '[ "$YURT_RESTARTS" = 0 ] && sleep 300; echo restarted'
     run = laptop.run("alpha", "--requeue", "--time", "5", "sh", "-c", script)["run"]["id"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, get_args
 
 import msgspec
@@ -30,6 +31,8 @@ NOW = 1_800_000_000.0
 OPEN = sorted(set(get_args(State)) - FINAL - {"waiting", "submitting"})
 LIVE = ["held", "queued", "starting", "running", "requeued", "unknown"]
 WON = "n0nce.7"
+CLOCK = time.strftime("%H:%M", time.localtime(NOW - 1))
+"""The time of the end, as users read it."""
 
 
 def ending(code: int = 0, **more: Any) -> Ending:
@@ -72,6 +75,13 @@ def after(seconds: float, *observations: Observation, before: Status | None = No
             "cancelled",
             "the site stopped it: preempted, or cancelled outside yurt",
         ),
+        (ending(143, signal=15, cause="preempted"), None, "cancelled", f"preempted at {CLOCK}"),
+        (
+            ending(143, signal=15, cause="preempted", said="version 2 saved"),
+            "cancelled",
+            "cancelled",
+            f"preempted at {CLOCK}; version 2 saved",
+        ),
         (ending(200, signal=72), None, "failed", "killed by signal 72 (unknown)"),
     ],
 )
@@ -82,6 +92,14 @@ def test_exit_json_outranks_the_scheduler(ended: Ending, record: State | None, s
         assert (status.state, status.reason, status.exit_code) == (state, reason, ended.code)
         assert (status.started, status.ended, status.signal) == (ended.started, ended.ended, ended.signal or None)
         assert next_status(status, seen, NOW + 1000) == status
+
+
+def test_a_job_that_could_not_ask_why_it_was_stopped() -> None:
+    """Of old jobs, and where Slurm did not answer its job: the queue says that it was preempted."""
+    seen = Observation(ending=ending(143, signal=15, cause="stopped"), record="cancelled", preempted=True, generation=1)
+    assert after(0, seen).reason == f"preempted at {CLOCK}"
+    never = msgspec.structs.replace(ending(143, cause="preempted"), ended=2.4e11)  # in the year 9575
+    assert after(0, Observation(ending=never, generation=1)).reason.startswith("preempted ")
 
 
 @pytest.mark.parametrize(
@@ -132,6 +150,12 @@ def test_one_observation(seen: Observation, state: str) -> None:
             "it reached its time limit",
         ),
         (Observation(winner=WON, generation=1, stopped="cancelled"), CLOCKS.settling, "cancelled", "cancelled"),
+        (
+            Observation(winner=WON, generation=1, record="cancelled", preempted=True, reason="x", ended=NOW - 1),
+            CLOCKS.settling,
+            "cancelled",
+            f"preempted at {CLOCK}",
+        ),
         (
             Observation(winner=WON, generation=1),
             CLOCKS.forgiving,

@@ -86,12 +86,14 @@ def test_preempted(laptop: Laptop, lab: Lab, partition: str) -> None:
     first = up(laptop, partition, "--partition", partition, "--node", "n1", "--time", "10m")
     inside(laptop, partition, "echo unsaved > a")
     winner = ssh.submit("alpha", "sleep 300", "-p main -w n1 --exclusive -t 5 -o /dev/null")
-    assert laptop.ended(first["run"])["state"] == "cancelled"
+    ended = laptop.ended(first["run"])
+    assert ended["state"] == "cancelled" and re.fullmatch(r"preempted at \d\d:\d\d; version 2 saved", ended["reason"])
     eventually(lambda: ssh("alpha", f"squeue -h -j {winner} -o %T") == "RUNNING")
     ssh("alpha", f"scancel {winner}")
     eventually(lambda: ssh("alpha", "squeue -h") == "")
     assert reasons(laptop, partition) == ["first", "end"]
     assert laptop.quick("dev", "status", partition).code == 3
-    up(laptop, partition, "--node", "n2", "--time", "10m")
+    (again,) = re.findall("help: .*`yurt (dev up .*)`", laptop.quick("why", first["run"]).out)
+    assert laptop(*again.split(), "--node", "n2", "--time", "10m").code == 0
     assert inside(laptop, partition, "cat a") == "unsaved\n"
     dev(laptop, "down", partition)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import signal
 import socket
 import subprocess
@@ -65,7 +66,11 @@ def test_life(user: User) -> None:
     assert list(user.runtime.glob("page-*")) == []
     assert user.quick("serve", "list").out.startswith("no services")
     assert "no service is running" in said(user.quick("serve", "open"), 3)
-    assert "service 'app' has ended (cancelled)" in said(user.quick("serve", "open", run), 5)
+    ended = user.quick("serve", "open", run)
+    assert "service 'app' has ended (cancelled)" in said(ended, 5)
+    again = f"yurt serve --context local --name app -- {shlex.join(COMMAND[1:])}"
+    assert f"hint: start it again with `{again}`\n" in ended.err
+    assert f"help:  start it again with `{again}`\n" in user.quick("why", run).out
 
 
 def test_ctrl_c_in_a_terminal(user: User, request: pytest.FixtureRequest) -> None:

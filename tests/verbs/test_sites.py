@@ -317,7 +317,7 @@ def test_asks_only_for_what_the_site_does_not_tell() -> None:
     assert [names for _question, names in asked] == [["cpu", "gpu"], ["a", "b"]]
     with pytest.raises(UserError, match="the site has no default partition") as caught:
         complete(Context(name="x", type="slurm", slurm_url="u@h"), FACTS)
-    assert caught.value.hint == "run `yurt context add x` again with one of `--partition cpu` or `--partition gpu`"
+    assert caught.value.hint == "run the command again with one of `--partition cpu` or `--partition gpu`"
 
 
 def test_contexts_written_by_the_lab_work(lab: Lab) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 
@@ -85,7 +86,8 @@ def test_preempted(laptop: Laptop, submit: Submit) -> None:
     laptop.starts(run)
     measured(laptop, run, 95)
     submit("alpha", *where, "true")
-    assert "the site stopped it" in laptop.ended(run)["reason"]
+    ended = laptop.ended(run)
+    assert ended["state"] == "cancelled" and re.fullmatch(r"preempted at \d\d:\d\d", ended["reason"]), ended
     found = used(laptop, run)
     assert 95 <= found["memory_mb"] <= 130 and found["cpu_seconds"] > 0.5, found
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 import shlex
 
+import msgspec
 import pytest
 
+from tests import hints
 from tests.user import User
 from tests.why.test_failed import RUN
 from yurt.model.run import Status
+from yurt.model.usage import Usage
+from yurt.store import Store
 from yurt.why.pending import pending
 
 
@@ -108,6 +112,58 @@ def test_the_command_to_type_works(user: User) -> None:
     again = user.quick(*words, "--json").json["data"]
     user.quick("wait", "-")
     assert user.quick("show", "-", "--json").json["data"]["run"]["resources"]["memory_mb"] == 200, again
+
+
+SITUATIONS = {
+    "memory": ["--mem", "100M", "sh", "-c", "echo MemoryError >&2; exit 1"],
+    "time": ["--time", "1s", "sleep", "100"],
+    "gpu": ["sh", "-c", "echo RuntimeError: No CUDA GPUs are available >&2; exit 1"],
+    "killed": ["sh", "-c", "kill -9 $$"],
+    "exit code": ["sh", "-c", "exit 7"],
+    "full disk": ["sh", "-c", "echo cp: No space left on device >&2; exit 1"],
+    "rendezvous": ["sh", "-c", "echo RendezvousTimeoutError >&2; exit 1"],
+}
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_every_command_of_the_advice_works(user: User, situation: str) -> None:
+    """Where it was given: typed as it is printed."""
+    machine = {"YURT_LOCAL_GPUS": "1"}
+    user.quick("run", "--wait", *SITUATIONS[situation], **machine)
+    typed = commands(user.quick("why", "-", **machine).out)
+    assert typed
+    for words in typed:
+        assert user.quick(*words, **machine).code == 0, words
+
+
+def commands(out: str) -> list[list[str]]:
+    """Return the words of each complete command of yurt in the advice of `yurt why`, those that look before others."""
+    found = [typed for text in hints.advice(out) for typed in hints.TYPED.findall(text) if hints.CALL.match(typed)]
+    return [shlex.split(typed)[1:] for typed in found if "…" not in typed]
+
+
+def test_a_machine_without_gpus(user: User) -> None:
+    """A retry with `--gpus` would be refused."""
+    user.quick("run", "--wait", *SITUATIONS["gpu"])
+    found = user.quick("why", "-", YURT_LOCAL_GPUS="0").out
+    assert "cause: the program found no GPU: this machine has none\n" in found and "type:" not in found
+
+
+def test_a_gpu_that_was_not_used(user: User) -> None:
+    machine = {"YURT_LOCAL_GPUS": "1"}
+    run = user.quick("run", "--wait", "--gpus", "1", "--json", "true", **machine).json["data"]["run"]["id"]
+
+    def used(**fields: float) -> str:
+        with Store(str(user.home / "data" / "yurt.db")) as index:
+            usage = Usage(**fields)  # type: ignore[arg-type]
+            index.change([run], lambda _run, status: msgspec.structs.replace(status, usage=usage))
+        return user.quick("why", run, **machine).out
+
+    idle = used(seconds=720, gpu_percent=0)
+    assert "cause: its GPU was not used: the mean utilization was 0 % in 12 min\nhelp:  check that it uses" in idle
+    assert "nothing is wrong" not in idle
+    for fields in ({"seconds": 720, "gpu_percent": 40}, {"seconds": 8, "gpu_percent": 0}, {"seconds": 720}):
+        assert "nothing is wrong with it" in used(**fields)
 
 
 def test_nothing_wrong(user: User) -> None:

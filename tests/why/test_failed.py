@@ -9,13 +9,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests import hints
 from yurt.errors import UserError
 from yurt.model.live import NodeTrouble
-from yurt.model.run import Resources, Run, State, Status
+from yurt.model.run import Purpose, Resources, Run, State, Status
 from yurt.model.usage import Usage
 from yurt.model.waiting import EndedJob
 from yurt.why import not_started
 from yurt.why.failed import Cause, Evidence, cause_of
+from yurt.why.pending import pending
 from yurt.why.rules import known, own
 
 RUN = Run(
@@ -186,8 +188,67 @@ def test_lines_of_yurt_are_no_cause() -> None:
     ],
 )
 def test_advice_if_the_command_did_not_start(why: str, said: str) -> None:
-    found = not_started.advice(why, RUN.id)
+    found = not_started.advice(why, RUN)
     assert said in found and bool(said) == bool(found)
+
+
+@pytest.mark.parametrize("context_type", ["slurm", "local"])
+@pytest.mark.parametrize(
+    ("purpose", "command", "called"),
+    [
+        ("run", ["python", "train.py"], "yurt retry 1aaaaaa-bbbbb"),
+        ("dev", ["dev"], "yurt dev up paper --context alpha"),
+        ("shell", ["shell"], "yurt shell --context alpha"),
+        ("service", ["serve", "--", "app", "--port", "{port}"], "yurt serve --context alpha --name paper"),
+    ],
+)
+def test_yurt_parses_each_command_of_the_advice(
+    purpose: Purpose, command: list[str], called: str, context_type: str
+) -> None:
+    """Of every rule, for every kind of run: the command starts it again."""
+    run = msgspec.structs.replace(RUN, purpose=purpose, name="paper", command=command, context_type=context_type)
+    made = []
+    for rule in known():
+        line = next((line for name, line in (each.split("\t") for each in MESSAGES) if name == rule.name), "")
+        state: State = rule.states[0]  # type: ignore[assignment]
+        status = Status(state=state, exit_code=(*rule.exits, 1)[0], signal=(*rule.signals, None)[0], node="n7")
+        made.append(cause_of(Evidence(run=run, status=status, err=line), [rule, known()[-1]]))
+    typed = [f"`{each.retry}`" for each in made if each.retry] + [each.advice for each in made]
+    typed += [not_started.advice(why, run) for why in ("input a does not exist", "secret A is missing")]
+    typed += [pending(run, Status(reason=why), None, 0).advice for why in ("secret", "quota", "login", "waits")]
+    assert [problem for text in typed for problem in hints.wrong_commands(text)] == []
+    again = [words for text in typed for words in hints.TYPED.findall(text) if words.startswith(called)]
+    assert len(again) >= 6 and (purpose == "run" or not any("yurt retry" in text for text in typed))
+
+
+def test_a_node_that_the_run_requires() -> None:
+    """It cannot be excluded, and a new dev node chooses its node anew."""
+    pinned = msgspec.structs.replace(RUN, resources=Resources(nodelist="n[6-8]"))
+    status = Status(state="node_failed", node="n7")
+    cause = cause_of(Evidence(run=pinned, status=status), known())
+    assert cause.retry == "" and "when n7 is back, run it again with `yurt retry 1aaaaaa-bbbbb`" in cause.advice
+    desk = msgspec.structs.replace(pinned, purpose="dev", name="paper")
+    cause = cause_of(Evidence(run=desk, status=status), known())
+    assert (cause.retry, cause.advice) == ("", "run it again with `yurt dev up paper --context alpha`")
+    several = explained(Status(state="node_failed", node="n[1-2]"))
+    assert several.retry == "" and several.sentence == "its node failed: n[1-2]"
+    one = explained(
+        Status(state="node_failed", node="n[1-2]"), site=EndedJob(node=NodeTrouble(node="n2", state="down"))
+    )
+    assert one.retry.endswith("--exclude-node n2")
+
+
+def test_no_gpu() -> None:
+    line = "RuntimeError: No CUDA GPUs are available\n"
+    here = msgspec.structs.replace(RUN, context_type="local", context="local")
+    cause = cause_of(Evidence(run=here, status=failed(), err=line), known())
+    assert cause.sentence.endswith(
+        ": without `--gpus`, a run on this machine sees only the GPUs that no other run holds"
+    )
+    assert cause.retry.endswith("--gpus 1") and explained(failed(), line).sentence == "the program found no GPU"
+    holds = msgspec.structs.replace(RUN, resources=Resources(gpus=1))
+    cause = cause_of(Evidence(run=holds, status=failed(), err=line), known())
+    assert cause.retry == "" and "ask for one" not in cause.advice
 
 
 def test_every_rule_is_complete() -> None:

@@ -210,6 +210,13 @@ def test_before_the_queue(status: Status, sentence: str, help_: str) -> None:
     assert sentence in made.sentence and help_ in made.advice
 
 
+@pytest.mark.parametrize("reason", ["", "cannot write to /data: Permission denied"])
+def test_this_machine_needs_no_login(reason: str) -> None:
+    here = msgspec.structs.replace(RUN, context="local", context_type="local")
+    made = pending(here, Status(reason=reason), None, 0)
+    assert made.advice == f"the next yurt command submits it; `yurt wait {RUN.id}` tries now"
+
+
 def test_a_run_that_waits_for_another() -> None:
     after = [Awaited(run="a", state="running"), Awaited(run="b", state=None)]
     assert pending(RUN, Status(state="queued"), None, 0, after=after).after == after

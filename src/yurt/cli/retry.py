@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 EXAMPLES = [
     "yurt retry -",
     "yurt retry x7q4z --time 4h --mem 16G -f",
+    "yurt retry x7q4z --exclude-node n3",
     "yurt retry --code now x7q4z",
     "yurt retry x7q4z --venv '~/venvs/torch'",
     "yurt retry --failed",
@@ -39,6 +40,10 @@ EXAMPLES = [
 )
 @click.option("--time", metavar="TIME", help="New time limit: 90m, 2h, 1-12:00:00.")
 @click.option("--mem", metavar="SIZE", help="New amount of memory: 4096 (MB), 8G.")
+@click.option("--gpus", metavar="[TYPE:]N", help="New number of GPUs, optionally of a type: 1, a100:2.")
+@click.option(
+    "--exclude-node", "-x", metavar="NODES", default="", help="More nodes that the retry must not use: n7, n[1-3]."
+)
 @click.option(
     "--venv",
     metavar="DIR",
@@ -85,7 +90,7 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
 
     now = app.current()
     _check(runs, failed, filters, options)
-    changes = {key: options[key] for key in ("time", "mem", "venv", "conda", "container")}
+    changes = {key: options[key] for key in ("time", "mem", "gpus", "exclude_node", "venv", "conda", "container")}
     anew = Anew(**changes, code_now=options["code"] == "now", secrets=options["secret"])
     select: dict[str, Any] = {"failed": failed, "filters": filters, "context": now.context}
     if options["dry_run"] or not (runs or options["yes"]):
@@ -154,7 +159,7 @@ def _print(found: Sequence[RetryCandidate]) -> None:
 
 def _check(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], options: dict[str, Any]) -> None:
     if options["dry_run"] and options["yes"]:
-        raise UserError("--dry-run and --yes cannot be combined", code="usage", hint="use `yurt retry --dry-run`")
+        raise UserError("--dry-run and --yes cannot be combined", code="usage", hint="leave out `--yes`")
     if filters and not runs:
         hint = f"for example: `yurt retry @last-sweep --filter {filters[0]}`"
         raise UserError("--filter needs a sweep", code="usage", hint=hint)

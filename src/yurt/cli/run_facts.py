@@ -151,10 +151,12 @@ def memory_hint(run: Any, state: str, task_states: Mapping[str, int]) -> str:
     failed = {each for each in task_states if each in BAD}
     if state != "out_of_memory" and failed != {"out_of_memory"}:
         return ""
+    from yurt.model.again import again  # only for such a run
+
     known = run.resources.memory_mb
     twice = "16G" if known is None else f"{2 * known // 1024}G" if 2 * known % 1024 == 0 else f"{2 * known}M"
-    what = f"--failed {run.id}" if run.tasks else run.id
-    return f"repeat it with more memory: `yurt retry {what} --mem {twice}`"
+    command = f"yurt retry --failed {run.id} --mem {twice}" if run.tasks else again(run, f"--mem {twice}")
+    return f"repeat it with more memory: `{command}`"
 
 
 def print_facts(facts: Sequence[tuple[str, str | Drawn]]) -> None:

@@ -31,7 +31,7 @@ def why(run: str) -> int:
     For a run in the queue: Slurm's reason in words, the limits with their values, its place in the queue, the expected
     start, and what administrators wrote about its nodes and its job. For a failed run: the cause according to its state
     and its logs, the last traceback, and the command to type if an option helps. For a sweep: its failed tasks by
-    cause, with one example of each.
+    cause, with one example of each. For a run that holds GPUs and does not use them: that.
 
     Add rules of your own in `why.toml` in the configuration folder; they are tried first.
     """
@@ -52,6 +52,8 @@ def _print(found: Explanation) -> None:
         if found.state == "running":
             print("some of its tasks are in the queue")
         _print_pending(found.pending)
+    elif found.unused is not None:
+        _print_cause(found.unused)
     elif not found.groups:
         print(render.plain(found.reason or _fine(found.state)))
     for each in found.candidates:

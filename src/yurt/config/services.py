@@ -90,7 +90,9 @@ def _service(
     faults += [Fault((*path, key), "is a setting of a project, not of a service; remove it") for key in not_own]
     for key in ("context", "context_name"):
         if key in body:
-            faults.append(Fault((*path, key), f"is not a key of a service; choose with `yurt serve {name} --context`"))
+            faults.append(
+                Fault((*path, key), f"is not a key of a service; choose with `yurt serve {name} --context NAME`")
+            )
             not_own.append(key)
     if own != "command" and "command" in body:
         faults.append(Fault((*path, "command"), f"is not possible: yurt knows how to start {name}; remove it"))

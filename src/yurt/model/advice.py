@@ -30,6 +30,12 @@ LITTLE_MB, LITTLE_MINUTES, SHORT = 1024, 60, 60
 IDLE = 5
 """GPUs with a lower mean utilization in percent are idle."""
 
+UNUSED = 0.5
+"""A GPU with a lower mean utilization in percent was not used: that is 0 %, rounded."""
+
+MEASURED = 30
+"""Seconds in which the utilization of a GPU is measured several times."""
+
 SIZES = (1, 1.5, 2, 3, 4, 6, 8, 12)
 """Memory sizes that are advised, times powers of 16, in units of 64 MB."""
 
@@ -111,6 +117,16 @@ def _gpus(asked: Resources, completed: Sequence[Earlier]) -> str:
     return (
         f"check that it uses its GPU: in {len(used)} similar runs, the mean utilization was at most {max(used):.0f} %"
     )
+
+
+def unused_gpu(asked: Resources, usage: Usage | None) -> str:
+    """Return that a run held GPUs and did not use them, as a sentence; empty if it did, or was too short to say."""
+    if not asked.gpus or usage is None or usage.gpu_percent is None or usage.gpu_percent >= UNUSED:
+        return ""
+    if (usage.seconds or 0) < MEASURED:
+        return ""
+    which = "its GPU was" if asked.gpus == 1 else f"its {asked.gpus} GPUs were"
+    return f"{which} not used: the mean utilization was {usage.gpu_percent:.0f} % in {span(usage.seconds or 0)}"
 
 
 def rounded_up(mb: int) -> int:

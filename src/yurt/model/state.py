@@ -6,6 +6,7 @@ run counts as lost only if it is missing in two observations some time apart.
 
 from __future__ import annotations
 
+import time
 from typing import Any, TypeVar
 
 import msgspec
@@ -24,6 +25,9 @@ TERMINATING = "cancelled; the job is terminating"
 
 LOST = "race"
 """The cause in exit.json of a candidate of a race that another one has won."""
+
+PREEMPTED = "preempted"
+"""The cause in exit.json of a run whose job Slurm ended for another one."""
 
 LOST_OUTPUTS = 74
 """The exit code of a run whose command succeeded, but whose outputs were not copied back from the disk of its node."""
@@ -61,8 +65,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: int
     signal: int = 0
     cause: str = ""
-    """cancelled, timeout, out_of_memory, stopped (by the site), node_failed, requeues (limit reached), idle (nothing
-    was saved), or empty: the command exited by itself."""
+    """cancelled, timeout, out_of_memory, preempted, stopped (by the site), node_failed, requeues (limit reached), idle
+    (nothing was saved), or empty: the command exited by itself."""
     started: float
     ended: float
     seconds: float | None = None
@@ -72,6 +76,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     restarts: int = 0
     why: str = ""
     """Why the environment of the command could not be set up, if so."""
+    said: str = ""
+    """What a program of yurt says about its end, such as the version of the workspace that a dev node has saved."""
     unstaged: str = ""
     """Which outputs were not copied back from the disk of the node, and why, if so."""
     kb: int | None = None
@@ -290,7 +296,8 @@ def _absent(before: Status, after: Status, seen: Observation, now: float, gone: 
     if record is not None and (seen.sure or gone >= clocks().settling or (record == "cancelled" and not ran)):
         early = "its job failed before your code started" if never else ""
         failed = early if record in ("failed", "completed") else ""
-        reason = "cancelled" if by_user else failed or seen.reason or early
+        by_slurm = preempted(seen.ended or now) if seen.preempted else seen.reason
+        reason = "cancelled" if by_user else failed or by_slurm or early
         return _final(after, "failed" if never and record == "completed" else record, reason, seen.ended or now)
     if seen.sure and not never:
         left = "its run folder is gone" if seen.gone else "its process is gone and recorded no exit code"
@@ -402,6 +409,8 @@ _CAUSES_IN_WORDS = {
 def _ended(after: Status, seen: Observation) -> Status:
     ending = seen.ending
     assert ending is not None
+    if ending.cause == "stopped" and seen.preempted:  # its job could not ask Slurm
+        ending = msgspec.structs.replace(ending, cause=PREEMPTED)
     state: State
     if ending.cause == LOST:
         state = "cancelled"
@@ -440,7 +449,7 @@ def _ending_in_words(state: State, ending: Ending) -> str:
     if ending.unstaged and ending.code == LOST_OUTPUTS and not ending.cause:
         return ending.unstaged.strip()
     known = _end_in_words(state, ending)
-    return "; ".join(each for each in (known, ending.unstaged.strip()) if each)
+    return "; ".join(each for each in (known, ending.said.strip(), ending.unstaged.strip()) if each)
 
 
 def _end_in_words(state: State, ending: Ending) -> str:
@@ -451,10 +460,18 @@ def _end_in_words(state: State, ending: Ending) -> str:
     if state in _STATES_IN_WORDS:
         return _STATES_IN_WORDS[state]
     if state == "cancelled":
-        return _STOPPED.get(ending.cause, "cancelled")
+        return preempted(ending.ended) if ending.cause == PREEMPTED else _STOPPED.get(ending.cause, "cancelled")
     if ending.signal:
         return f"killed by signal {ending.signal} ({signal_name(ending.signal)})"
     return f"exit code {ending.code}"
+
+
+def preempted(at: float) -> str:
+    """Return in words that a job was preempted at a time, by the clock of this machine."""
+    try:
+        return f"preempted at {time.strftime('%H:%M', time.localtime(at))}"
+    except (OverflowError, ValueError, OSError):  # no calendar has it
+        return "preempted by another job"
 
 
 def signal_name(number: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from yurt.config import contexts
 from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.lifecycle.select import which
+from yurt.model.again import again
 from yurt.sites.project import Project
 from yurt.store import Entry, Store
 
@@ -79,6 +80,6 @@ def _by_run(store: Store, word: str, alive: Sequence[Entry]) -> Entry:
         raise RefusedError(
             f"service '{entry.run.name}' has ended ({entry.status.state.replace('_', ' ')})",
             code="run-not-running",
-            hint=START,
+            hint=f"start it again with `{again(entry.run)}`",
         )
     return entry

@@ -122,11 +122,11 @@ def complete(wanted: Context, facts: Facts, ask: Ask | None = None, *, partition
     changes: dict[str, str] = {}
     if partition and wanted.partition is None and facts.partitions:
         names = [each.name for each in facts.partitions if each.up]
-        changes["partition"] = facts.default_partition or _choose("partition", names, wanted.name, ask)
+        changes["partition"] = facts.default_partition or _choose("partition", names, ask)
     if wanted.account is None and facts.accounts:
         default = next((each.name for each in facts.accounts if each.default), "")
         names = [each.name for each in facts.accounts]
-        changes["account"] = default or _choose("account", names, wanted.name, ask)
+        changes["account"] = default or _choose("account", names, ask)
     if wanted.storage_dir is None:
         scratch = next((each for each in facts.tiers if each.name == "scratch" and each.writable), None)
         changes["storage_dir"] = f"${scratch.variable}" if scratch is not None else "~"
@@ -134,7 +134,7 @@ def complete(wanted: Context, facts: Facts, ask: Ask | None = None, *, partition
     return msgspec.structs.replace(wanted, **changes)
 
 
-def _choose(key: str, names: Sequence[str], context: str, ask: Ask | None) -> str:
+def _choose(key: str, names: Sequence[str], ask: Ask | None) -> str:
     if len(names) == 1:
         return names[0]
     if ask is not None and names:
@@ -142,7 +142,7 @@ def _choose(key: str, names: Sequence[str], context: str, ask: Ask | None) -> st
     raise UserError(
         f"the site has no default {key}",
         code="usage",
-        hint=f"run `yurt context add {context}` again with {one_of(f'--{key} {name}' for name in names)}",
+        hint=f"run the command again with {one_of(f'--{key} {name}' for name in names)}",
     )
 
 

@@ -17,6 +17,7 @@ from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.lifecycle.files import transfer
 from yurt.lifecycle.files.transfer import Fetched, Wanted, shown
 from yurt.lifecycle.select import begun, by_sweep, which
+from yurt.model.again import again
 from yurt.model.files import Brought, Contents, count
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run
@@ -288,5 +289,5 @@ def _gone_run(store: Store, entry: Entry) -> YurtError:
     else:
         why = f"its folder on {run.context} was deleted, by a purge or by hand: {run.folder}"
     why += _copies(store, [entry])
-    hint = f"run it again with `yurt retry {run.id}`" if status.final else f"see the run with `yurt show {run.id}`"
+    hint = f"run it again with `{again(run)}`" if status.final else f"see the run with `yurt show {run.id}`"
     return NotFoundError(f"run {run.id} cannot be fetched: {why}", code="not-found", hint=hint)

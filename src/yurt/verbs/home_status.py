@@ -113,7 +113,8 @@ def _unknown(found: Homes) -> list[str]:
     """Return a warning for each place that is not a context."""
     known = contexts.load(contexts.default_file()).contexts
     return [
-        f"homes.yaml names '{name}', which is not a context; add it with `yurt context add {name}`, or remove it there"
+        f"homes.yaml names '{name}', which is not a context; add it with"
+        f" `yurt context add {name} --slurm-url USER@HOST`, or remove it there"
         for name in found.names
         if name != LOCAL.name and name not in known
     ]

@@ -203,6 +203,6 @@ def retry_plans(store: Store, entry: Entry, items: Sequence[int] | None, plan: P
         raise RefusedError(
             f"race {race} was never submitted ({entry.status.reason}), so there is nothing to retry",
             code="impossible",
-            hint="submit it again with `yurt run --race`",
+            hint="submit it again with `yurt run --race CONTEXT,CONTEXT …`",
         )
     return found

@@ -6,11 +6,12 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from yurt import __version__
+from yurt.backends.kinds import kind_of
 from yurt.config import contexts
 from yurt.errors import RefusedError, UserError
 from yurt.lifecycle import bad_nodes
@@ -18,12 +19,13 @@ from yurt.lifecycle.plan import checks, scheduling, settle
 from yurt.lifecycle.plan.command import RIVALS
 from yurt.lifecycle.plan.containers import pyxis_image
 from yurt.lifecycle.plan.request import Planned
-from yurt.model import ids, layout, time_limit
+from yurt.model import hostlist, ids, layout, time_limit
+from yurt.model.again import again
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.params import shown
 from yurt.model.progress import Watch, unwatched
-from yurt.model.resources import parse_memory, parse_time
+from yurt.model.resources import parse_gpus, parse_memory, parse_time
 from yurt.model.run import Chosen, Code, Plan, RestartPolicy, Run
 from yurt.model.tasks import ranges
 from yurt.sites import folders
@@ -32,12 +34,17 @@ from yurt.sites.person import person
 from yurt.sites.project import Project, code_folder
 from yurt.store import Entry, Store
 
+_Value = TypeVar("_Value")
+
 
 class Anew(msgspec.Struct, frozen=True):
-    """What a retry changes; None keeps the old limit or environment."""
+    """What a retry changes; None keeps the old limit, resource or environment."""
 
     time: str | None = None
     mem: str | None = None
+    gpus: str | None = None
+    exclude_node: str = ""
+    """Nodes that the retry must not use, beside those of the old run."""
     venv: str | None = None
     """Also replaces the conda environment of the old run, as `conda` replaces its virtual environment."""
     conda: str | None = None
@@ -68,21 +75,12 @@ def plan(
     from yurt.lifecycle.select import no_plan
 
     run = entry.run
-    if run.purpose == "shell":
+    if run.purpose != "run":
+        what = "dev node" if run.purpose == "dev" else run.purpose
         raise UserError(
-            f"run {run.id} is a shell, which cannot be retried", code="usage", hint="open a new one with `yurt shell`"
-        )
-    if run.purpose == "dev":
-        raise UserError(
-            f"run {run.id} is a dev node, which cannot be retried",
+            f"run {run.id} is a {what}, which cannot be retried",
             code="usage",
-            hint=f"start it again with `yurt dev up {run.name}`",
-        )
-    if run.purpose == "service":
-        raise UserError(
-            f"run {run.id} is a service, which cannot be retried",
-            code="usage",
-            hint="start a new one with `yurt serve`",
+            hint=f"start it again with `{again(run)}`",
         )
     if run.task is not None:
         tasks = [run.task]
@@ -201,7 +199,7 @@ def check_finished(store: Store, entry: Entry, tasks: Sequence[int] | None) -> N
 
 
 def _changed(old: Plan, anew: Anew) -> Plan:
-    """Return the plan with new limits; they replace sbatch options of the old plan for the same limits."""
+    """Return the plan with new limits and resources; they replace sbatch options of the old plan for the same."""
     resources, settings, policy = old.run.resources, list(old.run.settings), old.run.restart_policy
     limit, gone = old.limit, set[str]()
     if anew.time is not None:
@@ -215,9 +213,38 @@ def _changed(old: Plan, anew: Anew) -> Plan:
         resources = msgspec.structs.replace(resources, memory_mb=_read("mem", anew.mem, parse_memory))
         settings = _chosen(settings, "resources", {**_value(settings, "resources"), "mem": anew.mem})
         gone.update(RIVALS["mem"])
+    if anew.gpus is not None:
+        kind, count = _read("gpus", anew.gpus, parse_gpus)
+        resources = msgspec.structs.replace(resources, gpus=count, gpu_type=kind)
+        settings = _chosen(settings, "resources", {**_value(settings, "resources"), "gpu": anew.gpus})
+        gone.update(RIVALS["gres"])
+    if anew.exclude_node:
+        nodes = _excluded(old, anew.exclude_node)
+        resources = msgspec.structs.replace(resources, exclude_nodes=nodes)
+        avoided = [each for each in settings if each.source == bad_nodes.AVOIDED]
+        others = [each for each in settings if each.key != "exclude_nodes"]
+        settings = [*others, *avoided, Chosen("exclude_nodes", nodes, "flag")]
+        gone.add("exclude")
     options = scheduling.without(old.native_options, gone)
     run = msgspec.structs.replace(old.run, resources=resources, settings=settings, restart_policy=policy)
     return msgspec.structs.replace(old, run=run, native_options=options, limit=limit)
+
+
+def _excluded(old: Plan, nodes: str) -> str:
+    """Return the nodes that a retry does not use: those of the old run, and these. UserError if it cannot be."""
+    run = old.run
+    if not kind_of(run.context_type).scheduler:
+        hint = f"run it again with `{again(run)}`"
+        raise UserError(f"--exclude-node cannot be used on {run.context}, which has no nodes", code="usage", hint=hint)
+    required = run.resources.nodelist or ""
+    if pinned := [each for each in nodes.split(",") if required and hostlist.contains(required, each)]:
+        raise UserError(
+            f"run {run.id} requires node {pinned[0]} (--nodelist {required}), which --exclude-node excludes",
+            code="usage",
+            hint=f"run it again with `{again(run)}`, or submit it again with `yurt run` and another `--nodelist`",
+        )
+    by_name = scheduling.value_of("exclude", old.native_options)
+    return ",".join(dict.fromkeys(each for each in (run.resources.exclude_nodes, by_name, nodes) if each))
 
 
 def _with_environment(made: Plan, anew: Anew, context: Context, facts: Facts | None) -> tuple[Plan, list[str]]:
@@ -245,11 +272,11 @@ def _with_environment(made: Plan, anew: Anew, context: Context, facts: Facts | N
     return msgspec.structs.replace(made, run=run, setup=setup_now, packages={}), warnings
 
 
-def _read(option: str, text: str, parse: Callable[[str], int]) -> int:
+def _read(option: str, text: str, parse: Callable[[str], _Value]) -> _Value:
     try:
         return parse(text)
     except ValueError as error:
-        example = {"time": "2h", "mem": "8G"}[option]
+        example = {"time": "2h", "mem": "8G", "gpus": "a100:1"}[option]
         raise UserError(
             f"--{option} {error}, not '{text}'", code="usage", hint=f"for example: `--{option} {example}`"
         ) from None

@@ -13,6 +13,7 @@ from yurt.errors import YurtError
 from yurt.lifecycle.refresh import archive, causes
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import name_warnings, which
+from yurt.model.advice import unused_gpu
 from yurt.model.live import NodeTrouble
 from yurt.model.pending import Awaited, Pending
 from yurt.model.progress import Event, Watch, unwatched
@@ -26,6 +27,7 @@ from yurt.store import Entry, Store
 from yurt.verbs.awaited import awaited
 from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
+from yurt.verbs.show_usage import usage
 from yurt.why import amounts
 from yurt.why import pending as waits
 from yurt.why.failed import Cause
@@ -75,6 +77,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Of a sweep: how many failed tasks were not looked at."""
     candidates: list[RaceCandidate] = []
     """Of a race: what each candidate waits for."""
+    unused: Cause | None = None
+    """Of a run that did not fail: what it holds and does not use; null if it uses what it asked for."""
     node: NodeTrouble | None = None
     """The state of the node of a failed run now, if the site was queried and the node is not in order."""
     admin_comment: str = ""
@@ -115,7 +119,21 @@ def why(name: str, *, watch: Watch = unwatched) -> Result[Explanation]:
         wait, unknown = _pending(store, entry, silent=silent)
         problem = problem or unknown
         made = msgspec.structs.replace(made, pending=wait, candidates=_candidates(store, entry))
+    elif made.cause is None:
+        made = msgspec.structs.replace(made, unused=_unused(entry))
     return Result(kind="why", data=made, warnings=[*warnings, *([problem] if problem else [])])
+
+
+CHECK_GPU = (
+    "check that it uses the GPU: the device of its tensors, and packages that are built for CUDA; if it needs none, run"
+    " it without `--gpus`"
+)
+
+
+def _unused(entry: Entry) -> Cause | None:
+    """Return the GPUs that a run does not use, or did not use in its whole life; None if it uses them."""
+    sentence = unused_gpu(entry.run.resources, usage(entry))
+    return Cause(name="unused-gpu", sentence=sentence, advice=CHECK_GPU) if sentence else None
 
 
 def _explained_sync(entry: Entry) -> Status:

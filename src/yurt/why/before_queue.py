@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from yurt.model.again import filled
 from yurt.model.run import CANCEL_NOT_SENT, Run, Status
 
 STATES = ("waiting", "submitting", "unknown", "starting")
@@ -30,10 +31,12 @@ def sentence(status: Status) -> str:
 
 def advice(run: Run, status: Status) -> str:
     """Return what to do about a run that is not in the queue yet."""
-    table, kind = _table(), _kind(status)
-    known = (text for match, text in table["advice"].items() if re.search(match, status.reason))
-    text = table["states"][kind] if kind == "cancelling" else next(known, table["states"].get(kind, ""))
-    return str(text).replace("CONTEXT", run.context).replace("RUN", run.id)
+    table, kind, here = _table(), _kind(status), run.context_type == "local"
+    states = table["states"] | (table["here"] if here else {})
+    usual = str(states.get(kind, ""))
+    known = (str(text) for match, text in table["advice"].items() if re.search(match, status.reason))
+    fitting = (text for text in known if not (here and "yurt login" in text))  # this machine needs none
+    return filled((usual if kind == "cancelling" else next(fitting, usual)).replace("CONTEXT", run.context), run)
 
 
 def _kind(status: Status) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.model import time_limit
+from yurt.model import hostlist, time_limit
+from yurt.model.again import again, filled
 from yurt.model.run import Run, Status
 from yurt.model.waiting import EndedJob
 from yurt.why import amounts
@@ -132,8 +133,8 @@ def _made(rule: Rule, evidence: Evidence, groups: dict[str, str], line: str) -> 
     return Cause(
         name=rule.name,
         sentence=_filled(rule.cause, words),
-        advice=_filled(rule.advice, words).replace("RUN", run.id) if rule.advice else "",
-        retry=f"yurt retry {run.id} {retry}" if retry and "?" not in retry else "",
+        advice=filled(rule.advice, run, words),
+        retry=again(run, retry) if retry and "?" not in retry else "",
         line=line,
         traceback=last_traceback([_lines(evidence.err), _lines(evidence.out)]),
     )
@@ -146,16 +147,13 @@ def _filled(text: str, words: dict[str, str]) -> str:
 
 def _words(evidence: Evidence) -> dict[str, str]:
     run, status, wanted = evidence.run, evidence.status, evidence.run.resources
-    node = status.node
     words = {
         "command": " ".join(run.command),
         "code": str(status.exit_code),
         "reason": status.reason or status.state,
         "signal": _signal(status.signal),
-        "node": node,
-        "on_node": f": {node}" if node else "",
-        "exclude_node": f"--exclude-node {node}" if node and run.context_type == "slurm" else "",
-        "one_gpu": "--gpus 1" if not wanted.gpus else "",
+        **_of_gpus(run),
+        **_of_node(evidence),
         "of_mem": "",
         "of_time": "",
         "and_used": "",
@@ -182,10 +180,33 @@ def _words(evidence: Evidence) -> dict[str, str]:
         words |= {"time": limit_in_words, "of_time": f" of {limit_in_words}"}
     if minutes := wanted.minutes or math.ceil((status.seconds or 0.0) / 60):
         words["twice_time"] = f"{2 * minutes}m"
-    bad = evidence.site.node
-    if bad is not None and bad.node and bad.reason:
-        words["on_node"] = f": {bad.node} ({bad.state}: {bad.reason})"
     return words
+
+
+def _of_gpus(run: Run) -> dict[str, str]:
+    """Return the words about the GPUs that a run did not find."""
+    if run.resources.gpus:
+        more = "check with `nvidia-smi` in the run what it has, and that its packages support this GPU"
+        return {"hidden": "", "with_gpu": more, "one_gpu": ""}
+    here = run.context_type == "local"
+    hidden = ": without `--gpus`, a run on this machine sees only the GPUs that no other run holds" if here else ""
+    return {"hidden": hidden, "with_gpu": "ask for one with `--gpus 1`", "one_gpu": "--gpus 1"}
+
+
+def _of_node(evidence: Evidence) -> dict[str, str]:
+    """Return the words about the node of a run: which one failed, and how to start it again without it."""
+    run, node, bad = evidence.run, evidence.status.node, evidence.site.node
+    about = ""
+    if bad is not None and bad.node:
+        node, about = bad.node, f" ({bad.state}: {bad.reason})" if bad.reason else ""
+    known = bool(node) and not set(node) & set("[,")  # of several nodes, it is unknown which one failed
+    exclude, advice = "", f"run it again with `{again(run)}`"  # a new dev node avoids nodes that failed
+    if known and run.purpose != "dev" and hostlist.contains(run.resources.nodelist or "", node):
+        advice = f"it requires this node (`--nodelist`): when {node} is back, {advice}"
+    elif known and run.purpose != "dev" and run.context_type == "slurm":
+        exclude, advice = f"--exclude-node {node}", "run it again, on another node"
+    on_node = f": {node}{about}" if node else ""
+    return {"node": node, "on_node": on_node, "without_node": advice, "exclude_node": exclude}
 
 
 def _used_mb(evidence: Evidence) -> float | None:

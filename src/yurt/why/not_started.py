@@ -7,10 +7,13 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+from yurt.model.again import filled
+from yurt.model.run import Run
 
-def advice(why: str, run: str) -> str:
+
+def advice(why: str, run: Run) -> str:
     """Return what to do about the reason of a job, which did not start its command; empty if nothing is known."""
-    return next((text for match, text in _advice() if re.search(match, why)), "").replace("RUN", run)
+    return filled(next((text for match, text in _advice() if re.search(match, why)), ""), run)
 
 
 @cache

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from yurt.model import hostlist
+from yurt.model.again import filled
 from yurt.model.live import Live, LiveJob, LivePartition, NodeTrouble, Reservation
 from yurt.model.pending import Awaited, Pending
 from yurt.model.run import FINAL, Run, Status
@@ -59,7 +60,7 @@ def pending(
     if never := next((each for each in after if _never_completes(each)), None):
         return Pending(
             sentence=f"it will not run, because run {never.run}, which it follows, did not complete: {never.state}",
-            advice=NEVER.replace("RUN", run.id).replace("FIRST", never.run),
+            advice=filled(NEVER, run).replace("FIRST", never.run),
             after=list(after),
             job=status.job,
             waited=_since(status, now),
@@ -74,7 +75,7 @@ def pending(
     return Pending(
         native=native,
         sentence=_without(_words(status, native), help_) or "waiting in the queue",
-        advice=help_.replace("yurt release RUN", f"yurt release {run.sweep or run.id}").replace("RUN", run.id),
+        advice=filled(help_.replace("yurt release RUN", f"yurt release {run.sweep or run.id}"), run),
         limits=[amounts.words(each, details) for each in details.limits] if details is not None else [],
         after=list(after),
         job=status.job,

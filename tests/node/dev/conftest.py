@@ -105,6 +105,10 @@ class DevNode:
         assert self.process.wait(60) == 78, self.log
         return (self.run_folder / "why").read_text()
 
+    def said(self) -> str:
+        """Return what it says about its end, for the reason of the run."""
+        return (self.run_folder / "said").read_text().strip()
+
     def program(self, *words: str) -> dict[str, Any]:
         """Run another word of the program; return the last line of its answer."""
         done = subprocess.run([*self._words, *words], env=self._environment, capture_output=True, check=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import stat
@@ -21,6 +22,7 @@ def test_create_edit_end_and_move(dev: DevNodes, tmp_path: Path) -> None:
     (first.workspace / "a.txt").write_text("one")
     assert first.signal(signal.SIGTERM) == 128 + signal.SIGTERM
     assert first.status["phase"] == "ended" and first.numbers() == [1, 2], first.log
+    assert first.said() == "version 2 saved"
     second = dev("n2").ready()
     assert (second.workspace / "a.txt").read_text() == "one" and "restored v2" in second.log
     (second.workspace / "a.txt").write_text("two")
@@ -215,6 +217,11 @@ def test_a_failed_backup_is_retried(dev: DevNodes) -> None:
     gone.rename(node.backups)
     eventually(lambda: not node.ask("info")["failure"], pause=0.05)
     assert len(node.numbers()) == 2 and "backup failed: " in node.log
+    node.backups.rename(gone)
+    node.backups.write_text("in the way")
+    (node.workspace / "a.txt").write_text("last")
+    node.signal(signal.SIGTERM)
+    assert re.fullmatch("its last backup failed: cannot create .*; version 2 is the newest", node.said())
 
 
 def test_a_wiped_folder_is_made_again(dev: DevNodes) -> None:

@@ -125,6 +125,10 @@ end
   } | awk '{ last = $0 } END { if (last == ".") print NR - 1 }')
   [ -z "$count" ] || printf ',"kb":%s,"files":%s' "$kb" "$count"
 }
+preempted() { # whether Slurm ends this job for another one
+  [ "$kind" = slurm ] || return 1
+  case $(plainly timeout 5 squeue -h -t all -j "$job" -O 'PreemptTime:.30' 2> /dev/null) in *[0-9]T[0-9]*) ;; *) return 1 ;; esac
+}
 finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is restarted
   trap : TERM INT USR1 USR2 ALRM URG
   now=$(date +%s) reply=''
@@ -145,6 +149,7 @@ finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is
     [ "$reason" = stopped ] || restart
     exit "$1"
   fi
+  if [ "$cause" = stopped ] && preempted; then cause=preempted; fi
   signal=0 seconds=$((now - began)) first=$began each=1
   [ "$1" -le 128 ] || [ "$1" -gt 192 ] || signal=$(($1 - 128)) # no signal is above 64
   while [ "$each" -lt "$k" ]; do # a start that left no record was killed: it counts until its last heartbeat
@@ -163,13 +168,15 @@ end
     *) if [ -n "$pyxis" ]; then why=$(pyxis_failed); elif [ "$1" -eq 255 ] && [ -n "$container" ]; then why=$(container_failed); fi ;;
   esac
   [ -z "$why" ] || why=$(plain_text "$why" 300)
+  said=
+  [ ! -e @SAID@ ] || said=$(plain_text "$(cat @SAID@)" 300)
   [ -z "$unstaged" ] || unstaged=$(plain_text "$unstaged" 700)
   patience=600 # without it, the end is not known; a full disk may have room soon
-  write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$node\",\"job\":\"$job\",\"restarts\":$((k - 1))${why:+,\"why\":\"$why\"}${unstaged:+,\"unstaged\":\"$unstaged\"}$usage$(measured)}" > /dev/null
+  write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$node\",\"job\":\"$job\",\"restarts\":$((k - 1))${why:+,\"why\":\"$why\"}${said:+,\"said\":\"$said\"}${unstaged:+,\"unstaged\":\"$unstaged\"}$usage$(measured)}" > /dev/null
   patience=
   [ -n "$sweep" ] || write_once "@END@$k" "$1 done $began $now" > /dev/null
   drop_shares
-  [ ! -e @WHY@ ] || rm -f @WHY@
+  for each in @WHY@ @SAID@; do [ ! -e "$each" ] || rm -f "$each"; done
   drop_copy "$local_env"
   tidy
   if read_written @EXIT@ > /dev/null; then fold; fi

@@ -12,7 +12,7 @@ from yurt.model.run import Resources
 
 def faults(resources: Resources) -> list[str]:
     """Return why a run can never start, one sentence for each problem."""
-    cores, gpus = waiter.machine()
+    cores, gpus = waiter.cores(), waiter.gpus() if resources.gpus else 0
     found = []
     if resources.cpus and resources.cpus > cores:
         found.append(f"{resources.cpus} cores requested, but this machine has {cores}")

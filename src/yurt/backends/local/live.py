@@ -11,14 +11,13 @@ from typing import Any
 
 from yurt.backends.local import check, waiter
 from yurt.model.live import Live, LiveJob, LiveNodes, Queue, gpu_counts
-from yurt.model.sizes import MB
 from yurt.model.where import Answer, Forecast, Question
 
 
 def look(slots: Path, *, now: float) -> Live:
     """Return the CPUs, memory, GPUs and load of this machine, and yurt's runs on it."""
     tickets = list(waiter.tickets(str(slots)).values()) if slots.is_dir() else []
-    cores, gpus = waiter.machine()
+    cores, gpus = waiter.cores(), waiter.gpus()
     running = [each for each in tickets if each["running"]]
     free = max(0, cores - sum(each["cpus"] for each in running))
     taken = len({device for each in running for device in each["devices"]})
@@ -69,10 +68,12 @@ def _job(ticket: dict[str, Any], state: str, place: int | None) -> LiveJob:
 
 def _free_memory_mb() -> int | None:
     """Return the memory that programs can get, which only Linux reports; None elsewhere."""
+    total = check.memory_mb()  # in a container, what Linux reports as available may be more
     with suppress(OSError, ValueError, IndexError), Path("/proc/meminfo").open() as file:
         for line in file:
             if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024 // MB
+                free = int(line.split()[1]) // 1024
+                return free if total is None else min(free, total)
     return None
 
 

@@ -25,18 +25,19 @@ if TYPE_CHECKING:
 JOB, WINNER, EXIT, CANCEL, OUT_LOG, ERR_LOG = "job.sh", "winner", "exit.json", "cancel", "out.log", "err.log"
 
 
-def machine() -> tuple[int, int]:
-    """Return (cores, GPUs) of this machine; YURT_LOCAL_CPUS and YURT_LOCAL_GPUS override them."""
-    cpus = os.environ.get("YURT_LOCAL_CPUS", "")
-    gpus = os.environ.get("YURT_LOCAL_GPUS", "")
-    return int(cpus) if cpus.isdigit() else _cores(), int(gpus) if gpus.isdigit() else _gpus()
-
-
-def _cores() -> int:
+def cores() -> int:
+    """Return the cores of this machine; YURT_LOCAL_CPUS overrides them."""
+    given = os.environ.get("YURT_LOCAL_CPUS", "")
+    if given.isdigit():
+        return int(given)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _gpus() -> int:
+def gpus() -> int:
+    """Return the GPUs of this machine, which may take a second; YURT_LOCAL_GPUS overrides them."""
+    given = os.environ.get("YURT_LOCAL_GPUS", "")
+    if given.isdigit():
+        return int(given)
     if not os.path.exists("/dev/nvidia0"):
         return 0
     import subprocess
@@ -100,18 +101,19 @@ def claim(folder: str, name: str, ticket: Ticket) -> int:
     with open(os.path.join(folder, ".lock"), "w", opener=private) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         there = tickets(folder, name)
-        cores, devices = machine()
         running = [each for each in there.values() if each["running"]]
         ahead = [other for other, each in there.items() if not each["running"] and not each["follows"] and other < name]
         if ahead:
             return len(ahead)
-        free = cores - sum(each["cpus"] for each in running)
+        free = cores() - sum(each["cpus"] for each in running)
         taken = {device for each in running for device in each["devices"]}
-        left = [device for device in range(devices) if device not in taken]
+        left = [device for device in range(gpus()) if device not in taken] if taken or ticket["gpus"] else []
         # A run that requests more than the machine has runs alone rather than never.
         if (ticket["cpus"] > free and running) or len(left) < ticket["gpus"]:
             return 1
         ticket["devices"] = left[: ticket["gpus"]]
+        # Without --gpus, it sees what no other run holds: all of them, as outside yurt, if none holds any.
+        ticket["sees"] = ticket["devices"] if ticket["gpus"] else left if taken else None
         ticket["running"] = True
         write(folder, name, ticket)
         return 0
@@ -192,8 +194,10 @@ def become(
         if any(map(os.path.exists, stops)):
             os.unlink(os.path.join(folder, name))  # cancelled while waiting
             return 0
-    if machine()[1]:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(str(device) for device in ticket["devices"])
+    if (sees := ticket["sees"]) is not None:
+        own = None if ticket["gpus"] else os.environ.get("CUDA_VISIBLE_DEVICES")  # what the user has chosen
+        shown = sees if own is None else [each for each in own.split(",") if not each.isdigit() or int(each) in sees]
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, shown))
     restore_signals()
     if facts:
         from yurt.backends.local import runner
@@ -254,7 +258,7 @@ def run_tasks(
     """Start the tasks of a sweep in order, as many at a time as this machine has slots for."""
     while not all(over(folder, each) for each in before):
         time.sleep(1)
-    parallel = max(1, min(most, machine()[0] // max(ticket["cpus"], 1)))
+    parallel = max(1, min(most, cores() // max(ticket["cpus"], 1)))
     children: set[int] = set()
     for place, (number, start) in enumerate(tasks):
         while len(children) >= parallel:

@@ -132,6 +132,7 @@ REASONS = {
 NATIVES = {
     "cancelled": "CANCELLED",
     "stopped": "CANCELLED",
+    "preempted": "PREEMPTED",
     "timeout": "TIMEOUT",
     "requeues": "TIMEOUT",
     "idle": "TIMEOUT",

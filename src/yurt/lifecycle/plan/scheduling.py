@@ -198,3 +198,10 @@ def without(options: Mapping[str, str | None], gone: Collection[str]) -> dict[st
     from yurt.backends.slurm.options import long_name
 
     return {name: value for name, value in options.items() if long_name(name) not in gone}
+
+
+def value_of(wanted: str, options: Mapping[str, str | None]) -> str:
+    """Return the value of an sbatch option by its long name; empty if it is not there, or has none."""
+    from yurt.backends.slurm.options import long_name
+
+    return next((value or "" for name, value in options.items() if long_name(name) == wanted), "")

@@ -10,7 +10,7 @@ import msgspec
 
 from yurt.config import paths
 from yurt.errors import YurtError
-from yurt.model.run import FINAL, Status
+from yurt.model.run import FINAL, Resources, Status
 from yurt.model.stage import lost_outputs
 from yurt.model.state import LOST_OUTPUTS, read_ending
 from yurt.model.waiting import EndedJob
@@ -20,6 +20,11 @@ from yurt.why.failed import Cause, Evidence, cause_of
 from yurt.why.rules import Rule, known, own
 
 _LOST = "your command succeeded; see `yurt storage` for full disks, fetch what there is with `yurt fetch RUN`"
+
+NO_GPU = "no-gpu"
+"""The name of the rule for a program that found no GPU."""
+
+_ELSEWHERE = {"advice": "run it where there is one, with `yurt run --context NAME --gpus 1 …`", "retry": ""}
 
 SECONDS = 2.0
 """Seconds of CPU time for which a refresh searches logs for causes. `why` and `show` find those of the other runs."""
@@ -47,14 +52,23 @@ def explained(
     ending = read_ending(kept.ending) if kept is not None else None
     run, status = entry.run, entry.status
     if ending is not None and ending.why:  # the job knows why its command did not start
-        return Cause(name="not-started", sentence=ending.why, advice=not_started.advice(ending.why, run.id))
+        return Cause(name="not-started", sentence=ending.why, advice=not_started.advice(ending.why, run))
     if status.state == "failed" and status.exit_code == LOST_OUTPUTS and (lost := lost_outputs(run, status)):
         return Cause(name="outputs-not-copied", sentence=lost, advice=_LOST.replace("RUN", run.id))
     if not status.attempts and status.reason and status.state != "cancelled":  # it never started
         return Cause(name="rejected", sentence=status.reason)
     cause = cause_of(Evidence(run=run, status=status, out=out, err=err, site=site, brief=brief), rules)
+    if cause.name == NO_GPU and run.context_type == "local" and _lacks_gpus(run.context):
+        cause = msgspec.structs.replace(cause, sentence="the program found no GPU: this machine has none", **_ELSEWHERE)
     lost = lost_outputs(run, status)
     return msgspec.structs.replace(cause, sentence=f"{cause.sentence}; {lost}") if lost not in cause.sentence else cause
+
+
+def _lacks_gpus(context: str) -> bool:
+    """Return whether a context, which is this machine, refuses a run with a GPU."""
+    from yurt.sites import connect  # only for such a run
+
+    return bool(connect.named_backend(context).runs.check(Resources(gpus=1), None, ""))
 
 
 def record(store: Store, entries: Iterable[Entry]) -> None:

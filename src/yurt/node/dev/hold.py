@@ -26,6 +26,9 @@ from yurt.node.files import NodeError, private_folder, write
 UNUSABLE = 78
 """The exit code if the dev node cannot start; the reason is in the file `why`, as for every run."""
 
+SAID = "said"
+"""The file of the run folder with what exit.json says about the end."""
+
 TICK = 1.0
 KILL_WAIT = 30.0
 
@@ -291,8 +294,22 @@ class Holder:
             last = self.worker.submit("backup", lambda: self._save_quietly("end"))
             while not last.wait(0.1):
                 pass
+            self._say_version()
         say("ended by signal %d" % self.signal)
         return 128 + self.signal
+
+    def _say_version(self) -> None:
+        """Write for exit.json, which `yurt why` shows, what was saved at the end."""
+        version, failure = self.status.get("version"), self.status.get("failure")
+        text = "version %d saved" % version
+        if failure:
+            newest = "; version %d is the newest" % version if version else ""
+            text = "its last backup failed: %s%s" % (failure, newest)
+        try:
+            if failure or version:
+                write(os.path.join(self.config.run_folder, SAID), text + "\n")
+        except OSError:
+            pass  # the disk is full: the backups are what counts
 
     def _leave(self) -> None:
         self.leaving = True

@@ -135,7 +135,7 @@ def main(words: list[str]) -> int:
     os.makedirs(slots, mode=0o700, exist_ok=True)
     numbers = [number for number, _start in tasks]
     name = waiter.name_of(run, nonce)
-    parallel = max(1, min(waiter.parallel_of(start), waiter.machine()[0] // max(int(cpus), 1)))
+    parallel = max(1, min(waiter.parallel_of(start), waiter.cores() // max(int(cpus), 1)))
     ticket = waiter.new_ticket(run, os.getpid(), int(cpus), int(gpus), follows=True)
     ticket |= {"calls": True, "left": numbers, "most": parallel}
     waiter.write(slots, name, ticket)
