@@ -62,6 +62,7 @@ def run(
     from yurt.lifecycle.outbox.enqueue import enqueue
 
     try:
+        _cancel_first(context)
         place, planned, known = _planned(request, context, after, after_any, watch)
         index = known or folders.store()
         if notify:
@@ -99,6 +100,7 @@ def race(
     try:
         places, plans = [], []
         for context, request in candidates:
+            _cancel_first(context)
             place, planned, _known = _planned(request, context, after, after_any, watch, offline=False)
             places.append(place)
             plans.append(planned)
@@ -117,6 +119,18 @@ def race(
     entry = index.get(entry.run.id) or entry
     unused = [text for place in places for text in unused_keys.first_time(place.name)]
     return Result(kind="run", data=entry, warnings=[*unused, *neptune.first_time(entry.run.settings), *warnings])
+
+
+def _cancel_first(context: str) -> None:
+    """Send the saved cancellations of a context: to plan a run there may take long, and those runs go on meanwhile."""
+    name, known = contexts.current_name(context), folders.known_store()
+    cancels = known.cancels(name) if known is not None else []
+    if known is not None and cancels:
+        from yurt.lifecycle.outbox.cancellations import tell_cancel
+        from yurt.sites import connect
+
+        with suppress(YurtError):  # a later refresh sends them
+            tell_cancel(known, cancels, connect.responding_backend(name).runs)
 
 
 def _note_refused(error: YurtError) -> None:
