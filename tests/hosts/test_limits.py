@@ -7,7 +7,7 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +17,9 @@ import pytest
 from yurt import quoting
 from yurt.clocks import clocks, ending_by, within
 from yurt.errors import UnreachableError
-from yurt.hosts import LocalHost, SshHost, sockets
+from yurt.hosts import LocalHost, SshHost, rsync_copy, sockets
+from yurt.hosts.passage import pass_through
+from yurt.model.data import Manner
 from yurt.model.progress import on_slow
 from yurt.testing.waiting import eventually
 
@@ -54,6 +56,12 @@ def failure(host: SshHost) -> UnreachableError:
     return caught.value
 
 
+def ended(process: int) -> None:
+    """Wait for the end of a process; it may not be reaped."""
+    file = Path(f"/proc/{process}/status")
+    eventually(lambda: not file.exists() or "State:\tZ" in file.read_text())
+
+
 def test_a_stopped_connection_of_the_users_own(tmp_path: Path, quick: None) -> None:
     own = sockets.folder() / "it's own"
     config = tmp_path / "config"
@@ -69,8 +77,7 @@ def test_what_takes_too_long_to_connect_is_ended_with_its_children(tmp_path: Pat
     host = SshHost("slow", "a@slow", program=program(tmp_path, "sleep 600 &\necho $! > child\nwait\n"))
     error = failure(host)
     assert error.code == "ssh-timeout" and error.message == "slow: the connection to a@slow timed out"
-    child = int((tmp_path / "child").read_text())
-    eventually(lambda: not Path(f"/proc/{child}").exists() or "State:\tZ" in Path(f"/proc/{child}/status").read_text())
+    ended(int((tmp_path / "child").read_text()))
 
 
 def test_commands_at_once_make_one_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,3 +169,29 @@ def test_the_users_own_limit_is_kept_and_not_recorded(quick: None) -> None:
     assert host.silent_since() is None and host.limit() == 2
     with ending_by(time.monotonic() - 1):
         assert within(60) == 0.1
+
+
+def transfer(host: SshHost, folder: Path) -> None:
+    rsync_copy.get(host, "/far/", folder / "here/", Manner(), lambda _done, _total: None)
+
+
+def command(host: SshHost, folder: Path) -> None:
+    del folder
+    pass_through(host, "true")
+
+
+@pytest.mark.parametrize("what", [transfer, command])
+def test_what_does_not_begin_is_ended(tmp_path: Path, quick: None, what: Callable[[SshHost, Path], None]) -> None:
+    """As with a master that is stopped."""
+    said = list[str]()
+    host = SshHost("far", "a@far", program=program(tmp_path, "sleep 600 &\necho $! > child\nwait\n"))
+    on_slow(said.append)
+    try:
+        with listening(host.master.socket), pytest.raises(UnreachableError) as caught:
+            what(host, tmp_path)
+    finally:
+        on_slow(None)
+    assert (caught.value.code, caught.value.message) == ("timed-out", "far: no response within 2 s")
+    assert said == ["waiting for far to respond; giving up after 2 s"]
+    assert host.gave_up()
+    ended(int((tmp_path / "child").read_text()))

@@ -140,7 +140,7 @@ def test_slurm_that_hangs(laptop: Laptop, hanging: None, ssh: Ssh) -> None:
     assert waiting == "yurt: waiting for Slurm on alpha to respond; giving up after 4 s"
     assert looked.code == 0 and "cannot query alpha: Slurm does not respond; showing the state of" in warning
     assert asked() == ["4 squeue"], "the query that was sent early is not repeated"
-    waited = laptop("wait", run, "--timeout", "6")
+    waited = laptop("wait", run, "--timeout", "3")
     assert waited.code == 4 and asked()[1:] == ["2 squeue"], "a loop asks once more"
     new = laptop("--context", "alpha", "run", "true")
     assert new.code == 0 and "Slurm does not respond" in new.err and "is saved and will be submitted" in new.err
@@ -148,8 +148,9 @@ def test_slurm_that_hangs(laptop: Laptop, hanging: None, ssh: Ssh) -> None:
     cancelled = laptop("cancel", run)
     assert cancelled.code == 4 and "Slurm does not respond" in cancelled.out and asked()[3:] == ["2 squeue"]
     ssh("alpha", "rm -r ~/bin")
-    laptop("ps")
-    assert laptop.row(run)["state"] == "cancelled", "the first command notices, and cancels first"
+    refused = laptop("--context", "alpha", "run", "--partition", "none", "true")
+    states = {row["id"]: row["state"] for row in laptop.quick("ps", "--cached", "--json").json["data"]}
+    assert refused.code != 0 and states[run] == "cancelled", "the first command notices, and cancels before it plans"
 
 
 @pytest.fixture

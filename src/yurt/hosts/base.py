@@ -375,6 +375,8 @@ class Host(ABC):
     def report_slow(self, part: str = "") -> None:
         """Report that the host has not responded yet, or a part of it."""
         limit = self.silence() if not part else self.limit(part)
+        if limit is not None and limit <= clocks().slow:  # it ends now
+            return
         until = "" if limit is None else f"; giving up after {limit:.0f} s"
         report_slow(f"waiting for {f'{part} on ' if part else ''}{self.name} to respond{until}")
 

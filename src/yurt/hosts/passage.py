@@ -137,12 +137,12 @@ class _Passage:
             pipe.close()
 
     def end(self) -> None:
-        """End the script, if its host can be reached, and the process here."""
+        """End the script, if its host can be reached, and the process here with its children."""
         if self.process.poll() is None and self._pid.isdigit():
             with contextlib.suppress(YurtError):
                 self._host.run(END, self._pid.decode(), timeout=10)
         with contextlib.suppress(ProcessLookupError):
-            self.process.kill()
+            os.killpg(self.process.pid, 9)
         self.process.wait()
 
 

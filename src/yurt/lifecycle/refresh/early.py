@@ -113,6 +113,8 @@ def _output(context: str, basis: bytes) -> bytes | None:
     silent = within(clocks().silent)
 
     def on_slow(begun: bool) -> None:
+        if silent <= clocks().slow:
+            return
         slurm = "Slurm on " if begun else ""  # only Slurm makes a query take long
         report_slow(f"waiting for {slurm}{context} to respond; giving up after {silent:.0f} s")
 
