@@ -166,7 +166,7 @@ class Host(ABC):
         `prefetch`: the script is read-only and likely to be repeated, so the next yurt process may send it early.
         `first`: what the script evaluates as $yurt_first. `fixed`: the script never changes, so the host may keep it.
         `ahead`: the next yurt process like this one may open the session early, and let it load the script.
-        `part`: what the script waits for, such as Slurm; if it takes long, the user is told.
+        `part`: what the script waits for, such as Slurm; if it takes long, that is reported.
         """
         fixed = fixed and len(script) >= LONG
         if prefetch:

@@ -289,7 +289,7 @@ class Master:
     def _locked(self, limit: float, content: str = "") -> Iterator[Callable[[str], None]]:
         """Hold the lock for opening the master, so that two commands do not open two.
 
-        Yield what notes a failed attempt in the lock: its error is raised by commands that were waiting meanwhile.
+        Yield what notes a failed attempt in the lock: its error is raised by commands that waited for it.
         UnreachableError after `limit` and a margin.
         """
         file, waited_since = f"{self.socket}.lock", 0.0

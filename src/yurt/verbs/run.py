@@ -122,7 +122,7 @@ def race(
 
 
 def _cancel_first(context: str) -> None:
-    """Send the saved cancellations of a context: to plan a run there may take long, and those runs go on meanwhile."""
+    """Send the saved cancellations of a context: those runs go on while a run is planned there, which may take long."""
     name, known = contexts.current_name(context), folders.known_store()
     cancels = known.cancels(name) if known is not None else []
     if known is not None and cancels:
