@@ -119,11 +119,8 @@ def test_dotfiles_that_end_the_shell_are_named(tmp_path: Path, text: str) -> Non
     host = SshHost("odd", "a@odd", program=program(tmp_path, f"while [ $# -gt 1 ]; do shift; done\n{text}"))
     with listening(host.master.socket):
         error = failure(host)
-    assert (
-        error.code == "login-shell"
-        and "the login shell ended, and yurt's command printed nothing (exit code" in error.message
-    )
-    assert "`exit`" in error.hint and "~/.bashrc" in error.hint
+    assert error.code == "login-shell" and "as with `exit` or `read` in ~/.bashrc (exit code" in error.message
+    assert "check the dotfiles" in error.hint
 
 
 def test_the_user_reads_what_part_of_a_site_is_slow(tmp_path: Path, quick: None) -> None:

@@ -57,10 +57,10 @@ def test_run_gives_up_and_ps_does_not_wait_again(laptop: Laptop, silent: None, l
     took, looked = timed(laptop, "ps")
     assert looked.code == 0 and took < 8, (took, looked)
     (warning,) = looked.err.splitlines()
-    said = r"cannot query alpha: no response within 3 s; showing the state of \d\d:\d\d:\d\d"
+    said = r"cannot query alpha: .+; showing the state of \d\d:\d\d:\d\d"
     assert re.fullmatch(rf"yurt: warning: {said}", warning), warning
     took, made = timed(laptop, "--context", "alpha", "run", "true")
-    assert made.code == 0 and took < 8 and "no response within 3 s" in made.err and "is saved" in made.err
+    assert made.code == 0 and took < 8 and "is saved and will be submitted" in made.err
     states = [row["state"] for row in laptop.quick("ps", "--cached", "--json").json["data"]]
     assert states == ["waiting", "waiting", "held"]
     took, done = timed(laptop, "cancel", laptop.quick("ps", "--cached", "--json").json["data"][2]["id"])

@@ -283,10 +283,11 @@ class SshHost(Host):
         last = "".join(f": {line.strip()}" for line in lines)
         if not begun and 0 <= returned < LOST:
             return UnreachableError(
-                f"{self.name}: the login shell ended, and yurt's command printed nothing (exit code {returned}){last}",
+                f"{self.name}: the login shell ended, and yurt's command printed nothing, as with `exit` or `read` in"
+                f" ~/.bashrc (exit code {returned}){last}",
                 code="login-shell",
-                hint="check the dotfiles on the site, such as ~/.bashrc, for `exit`, `exec`, `read` and `set -e`; "
-                "without a terminal, they must neither end the shell nor read its input",
+                hint="check the dotfiles on the site for `exit`, `exec`, `read` and `set -e`; without a terminal, they "
+                "must neither end the shell nor read its input",
             )
         what = "before the output was complete" if begun else "before the remote command answered"
         return UnreachableError(
