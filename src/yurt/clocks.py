@@ -8,6 +8,10 @@ Intended for tests, which shorten waits and lengthen timeouts that a busy machin
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Annotated
 
@@ -48,7 +52,9 @@ class Clocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     silent: float = 15.0
     """After this time without a response, yurt stops waiting for a site."""
     rest: float = 60.0
-    """For this time, yurt does not wait again for a site that did not respond."""
+    """For this time, loops and commands about several sites do not wait again for a site that did not respond."""
+    again: float = 3.0
+    """How long a command about one site waits for it during that time."""
     overtake: float = 2.0
     """How long a new run waits for earlier runs that another yurt process is submitting."""
     service: float = 60.0
@@ -75,3 +81,21 @@ def read(text: str) -> Clocks:
     except msgspec.ValidationError as error:
         hint = f"use {one_of(Clocks.__struct_fields__)}, for example: `YURT_CLOCKS='settling=2'`"
         raise UserError(f"invalid YURT_CLOCKS: {error}", code="usage", hint=hint) from None
+
+
+_end: ContextVar[float] = ContextVar("end", default=float("inf"))
+
+
+@contextmanager
+def ending_by(end: float | None) -> Iterator[None]:
+    """Wait for sites at most until this time of the monotonic clock, while the block runs; None: without a limit."""
+    token = _end.set(min(_end.get(), float("inf") if end is None else end))
+    try:
+        yield
+    finally:
+        _end.reset(token)
+
+
+def within(seconds: float) -> float:
+    """Return how long to wait for a site: so many seconds, or until the end that `ending_by` has set."""
+    return max(0.1, min(seconds, _end.get() - time.monotonic()))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 
 from yurt import private
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 PIPE = 1 << 16
 """Maximum bytes of a query: it must fit into a pipe, because the reader may not have started."""
+
+LONGEST = 120.0
+"""Seconds that the rest of an answer may take."""
 
 _SET_PIPE_SIZE = 1031
 
@@ -68,6 +72,7 @@ class _Query:
         self.key, self.basis, self.frame = key, basis, frame
         self.received: bytes | None = None
         self.failed = self.timed_out = False
+        self.seconds = 0.0
         self.pid, self._said = 0, b""
         self.control: socket | None = None
         stdin, feed = os.pipe()
@@ -142,7 +147,7 @@ def begin(arguments: Sequence[str]) -> None:
         words, key, basis, path, frame, (request, variables), argv, query = saved
         if verb != "ps" and words != _arguments:
             return
-        if os.path.exists(path) and not os.path.exists(f"{path}.silent"):
+        if os.path.exists(path) and not any(os.path.exists(f"{path}.{each}") for each in ("silent", "Slurm")):
             same = is_binary("ssh", os.environ.get("PATH", "")) and all(
                 os.environ.get(name) == value for name, value in variables
             )
@@ -162,7 +167,7 @@ def is_sent() -> bool:
     return bool(_pending)
 
 
-def early_output(basis: bytes, slow: float, silent: float, on_slow: Callable[[], None]) -> bytes | None:
+def early_output(basis: bytes, slow: float, silent: float, on_slow: Callable[[bool], None]) -> bytes | None:
     """Return the output of a query with this basis; None if none was sent, or it failed. `answer` still returns it."""
     early = next((each for each in _pending if each.basis == basis), None)
     if early is None or not basis:
@@ -177,11 +182,12 @@ def early_output(basis: bytes, slow: float, silent: float, on_slow: Callable[[],
 
 
 def answer(
-    key: bytes, slow: float, silent: float, on_slow: Callable[[], None]
-) -> tuple[tuple[bytes, bytes], bytes] | None:
-    """Return the markers and the output of the early answer; None if this query was not sent or failed.
+    key: bytes, slow: float, silent: float, on_slow: Callable[[bool], None]
+) -> tuple[tuple[bytes, bytes], bytes, float] | None:
+    """Return the markers, the output and the seconds of the early answer; None if this query was not sent or failed.
 
-    `on_slow` is called after `slow` seconds without a byte; TimeoutError after `silent` seconds.
+    `on_slow` is called after `slow` seconds without a byte, with whether the answer has begun. TimeoutError after
+    `silent` seconds; a query whose answer has begun has limits of its own.
     """
     early = next((each for each in _pending if each.key == key), None)
     if early is None:
@@ -190,19 +196,20 @@ def answer(
         _receive(early, slow, silent, on_slow)
     finally:
         _pending.remove(early)
-    return None if early.failed or early.received is None else (early.frame, early.received)
+    return None if early.failed or early.received is None else (early.frame, early.received, early.seconds)
 
 
-def _receive(early: _Query, slow: float, silent: float, on_slow: Callable[[], None]) -> None:
+def _receive(early: _Query, slow: float, silent: float, on_slow: Callable[[bool], None]) -> None:
     """Read the answer, unless it was read before. TimeoutError, also again."""
     if early.timed_out:
         raise TimeoutError
     if early.received is not None or early.failed:
         return
-    parts, complete = [], False
+    parts, complete, begun, began = [], False, False, time.monotonic()
     try:
-        while part := _read(early, slow, silent, on_slow):
+        while part := _read(early, slow, silent, on_slow, begun=begun):
             parts.append(part)
+            begun = begun or early.frame[0] in b"".join(parts)
             if early.control is not None and part.endswith(b"\n") and early.frame[1] in part[-200:]:
                 break  # the answer is complete; the end of the session takes a little longer
         complete = True
@@ -214,12 +221,14 @@ def _receive(early: _Query, slow: float, silent: float, on_slow: Callable[[], No
     finally:
         succeeded = early.end(kill=not complete)
         early.failed = not succeeded or not complete
+        early.seconds = time.monotonic() - began
         early.received = b"".join(parts) if not early.failed else None
 
 
-def _read(early: _Query, slow: float, silent: float, on_slow: Callable[[], None]) -> bytes:
+def _read(early: _Query, slow: float, silent: float, on_slow: Callable[[bool], None], *, begun: bool) -> bytes:
+    silent = LONGEST if begun else silent
     if not early.wait(min(slow, silent)):
-        on_slow()
+        on_slow(begun)
         if not early.wait(max(0.0, silent - slow)):
             raise TimeoutError
     return os.read(early.out, 1 << 20)

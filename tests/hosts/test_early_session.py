@@ -60,7 +60,7 @@ def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
 
 
 def ask(silent: float = 20.0) -> bytes | None:
-    found = queue_prefetch.answer(b"key", 0.2, silent, lambda: None)
+    found = queue_prefetch.answer(b"key", 0.2, silent, lambda _begun: None)
     return None if found is None else found[1]
 
 

@@ -41,7 +41,7 @@ class Sent:
         self.key, self.frame = b"key", (b"\nbegin\n", b"end ")
         self.basis = early.queue_basis("alpha", store.refs("alpha"), running)
         self.received = b"noise\nbegin\n" + answer + b"end 0\n"
-        self.failed = self.timed_out = False
+        self.failed, self.timed_out, self.seconds = False, False, 0.0
 
 
 def send(store: Store, answer: bytes, running: str = "") -> None:
@@ -54,7 +54,7 @@ def test_the_same_answer_is_a_refresh(store: Store) -> None:
     before = time.time()
     assert early.unchanged(store, "alpha") == early.Unchanged([])
     assert (store.refreshed_at("alpha") or 0) >= before
-    assert queue_prefetch.answer(b"key", 1, 1, lambda: None) is not None, "the query may still use it"
+    assert queue_prefetch.answer(b"key", 1, 1, lambda _begun: None) is not None, "the query may still use it"
 
 
 def test_an_empty_list_of_folders_changes_nothing(store: Store) -> None:
@@ -116,4 +116,4 @@ def test_a_failed_query_is_made_again(store: Store) -> None:
     queue_prefetch._pending[0].received = None
     assert early.unchanged(store, "alpha") is None
     with pytest.raises(TimeoutError):
-        queue_prefetch.answer(b"key", 1, 1, lambda: None)
+        queue_prefetch.answer(b"key", 1, 1, lambda _begun: None)

@@ -1,4 +1,7 @@
-"""A link that drops all packets: yurt says what it waits for, gives up, keeps the run, and does not wait again soon."""
+"""A link that drops all packets, and a Slurm that hangs.
+
+yurt says what it waits for, gives up, keeps the run, and does not wait as long again soon.
+"""
 
 from __future__ import annotations
 
@@ -52,21 +55,21 @@ def test_run_gives_up_and_ps_does_not_wait_again(laptop: Laptop, silent: None, l
     assert waiting == "yurt: waiting for alpha to respond; giving up after 15 s"
     assert "alpha: no response within 15 s" in saved and "is saved and will be submitted" in saved
     took, looked = timed(laptop, "ps")
-    assert looked.code == 0 and took < 5, (took, looked)
+    assert looked.code == 0 and took < 8, (took, looked)
     (warning,) = looked.err.splitlines()
-    said = r"alpha did not respond \d+ s ago; showing the state of \d\d:\d\d:\d\d"
-    assert re.fullmatch(rf"yurt: warning: {said} \(`yurt login alpha` tries again now\)", warning), warning
+    said = r"cannot query alpha: .+; showing the state of \d\d:\d\d:\d\d"
+    assert re.fullmatch(rf"yurt: warning: {said}", warning), warning
     took, made = timed(laptop, "--context", "alpha", "run", "true")
-    assert made.code == 0 and took < 5 and "did not respond" in made.err and "is saved" in made.err
+    assert made.code == 0 and took < 8 and "is saved and will be submitted" in made.err
     states = [row["state"] for row in laptop.quick("ps", "--cached", "--json").json["data"]]
     assert states == ["waiting", "waiting", "held"]
     took, done = timed(laptop, "cancel", laptop.quick("ps", "--cached", "--json").json["data"][2]["id"])
-    assert done.code == 4 and took < 5
+    assert done.code == 4 and took < 8
     lab.faults.heal("alpha")
     laptop("login", "--close", "alpha")
-    assert laptop("login", "alpha").code == 0
     runs = [row["id"] for row in laptop("ps", "--json").json["data"]]
-    assert laptop.quick("wait", *runs[:2], "--timeout", "100").code == 0, "a success ends the pause"
+    assert laptop.row(runs[2])["state"] == "cancelled", "the first command notices that the site is back"
+    assert laptop.quick("wait", *runs[:2], "--timeout", "100").code == 0
     assert laptop.ended(runs[2])["state"] == "cancelled"
 
 
@@ -77,7 +80,7 @@ def test_ps_gives_up(laptop: Laptop, silent: None) -> None:
     assert waiting == "yurt: waiting for alpha to respond; giving up after 15 s"
     assert "cannot query alpha: no response within 15 s" in warning
     took, _looked = timed(laptop, "show", laptop.quick("ps", "--cached", "--json").json["data"][0]["id"])
-    assert took < 5
+    assert took < 8
 
 
 def test_ctrl_c_keeps_the_run(laptop: Laptop, silent: None, lab: Lab, ssh: Ssh) -> None:
@@ -103,6 +106,51 @@ def test_ctrl_c_keeps_the_run(laptop: Laptop, silent: None, lab: Lab, ssh: Ssh) 
     laptop("login", "--close", "alpha")
     assert laptop.ended(run)["state"] == "completed"
     assert ssh("alpha", f"cat {ledger}") == "ran"
+
+
+HANGS = """\
+#!/bin/sh
+ps -o args= -p $PPID >> ~/asked
+exec sleep 600
+"""
+"""A command of Slurm that hangs. Its parent is `timeout SECONDS COMMAND …`."""
+
+
+@pytest.fixture
+def hanging(laptop: Laptop, ssh: Ssh) -> Iterator[None]:
+    """The commands of Slurm on alpha hang."""
+    laptop.environment["YURT_CLOCKS"] = "silent=4 again=2 slow=1"
+    laptop.row(laptop.run("alpha", "--hold", "true")["run"]["id"])
+    ssh("alpha", "mkdir ~/bin && cp -p ~/.bashrc ~/.bashrc.was && : > ~/asked")
+    ssh("alpha", f"cat > ~/bin/squeue << 'end'\n{HANGS}end\nchmod +x ~/bin/squeue")
+    ssh("alpha", "cd ~/bin && for each in sbatch scancel scontrol sacct; do ln squeue $each; done")
+    ssh("alpha", "{ echo 'PATH=~/bin:$PATH'; cat ~/.bashrc.was; } > ~/.bashrc")
+    yield
+    ssh("alpha", "mv -f ~/.bashrc.was ~/.bashrc; rm -rf ~/bin ~/asked")
+
+
+def test_slurm_that_hangs(laptop: Laptop, hanging: None, ssh: Ssh) -> None:
+    def asked() -> list[str]:
+        """How long each command so far was waited for."""
+        return [" ".join(line.split()[1:3]) for line in ssh("alpha", "cat ~/asked").splitlines()]
+
+    run = laptop.quick("ps", "--cached", "--json").json["data"][0]["id"]
+    looked = laptop("ps")
+    waiting, warning = looked.err.splitlines()
+    assert waiting == "yurt: waiting for Slurm on alpha to respond; giving up after 4 s"
+    assert looked.code == 0 and "cannot query alpha: Slurm does not respond; showing the state of" in warning
+    assert asked() == ["4 squeue"], "the query that was sent early is not repeated"
+    waited = laptop("wait", run, "--timeout", "3")
+    assert waited.code == 4 and asked()[1:] == ["2 squeue"], "a loop asks once more"
+    new = laptop("--context", "alpha", "run", "true")
+    assert new.code == 0 and "Slurm does not respond" in new.err and "is saved and will be submitted" in new.err
+    assert asked()[2:] == ["2 sbatch"]
+    cancelled = laptop("cancel", run)
+    assert cancelled.code == 4 and "Slurm does not respond" in cancelled.out and asked()[3:] == ["2 squeue"]
+    ssh("alpha", "rm -r ~/bin")
+    refused = laptop("--context", "alpha", "run", "--partition", "none", "true")
+    states = {row["id"]: row["state"] for row in laptop.quick("ps", "--cached", "--json").json["data"]}
+    assert refused.code != 0 and states[run] == "cancelled", "the first command notices, and cancels before it plans"
 
 
 @pytest.fixture

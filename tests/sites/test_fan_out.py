@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+from yurt.clocks import ending_by, within
+from yurt.sites.fan_out import side_by_side
 
 SCRIPT = """\
 import sys, threading, time
@@ -40,3 +44,10 @@ def test_types_are_prepared_before_threads_start(tmp_path: Path) -> None:
         if not cached:  # as after a change of the file
             (tmp_path / "data" / "cache" / "contexts.json").unlink()
         run("read")
+
+
+def test_threads_have_the_limits_of_time_of_the_caller() -> None:
+    found = list[float]()
+    with ending_by(time.monotonic() + 5):
+        side_by_side(lambda _item: found.append(within(60)), "ab")
+    assert len(found) == 2 and max(found) <= 5

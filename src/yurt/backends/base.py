@@ -441,8 +441,12 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str: ...
-    def silent_since(self) -> float | None:
-        """Return when the site did not respond, if it has not responded since; None for this machine."""
+    def silent_since(self, part: str = "") -> float | None:
+        """Return when the site, or its scheduler, did not respond, if it has not responded since; None for this
+        machine."""
+
+    def gave_up(self, part: str = "") -> bool:
+        """Whether this process has just waited for it in vain."""
 
     @property
     def runs(self) -> Runs: ...

@@ -26,6 +26,9 @@ KINDS = {
     "kubernetes": Kind(scheduler=True, has_host=False),
 }
 
+SLURM = "Slurm"
+"""The part of a site that may not respond although its login node does."""
+
 
 def kind_of(context_type: str) -> Kind:
     """Return the properties of a context type."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from yurt.backends import scripts
+from yurt.backends.kinds import SLURM
 from yurt.errors import no_kubernetes
 from yurt.hosts import Host, LocalHost, SshHost
 from yurt.model.context import Context
@@ -46,6 +47,6 @@ def host_of(context: Context) -> Host:
         return LocalHost()
     if context.type == "slurm" and context.slurm_url:
         host = SshHost(context.name, context.slurm_url, context.ssh_options, context.ssh_command)
-        host.prelude = scripts.plain_slurm()
+        host.prelude = f"{scripts.plain_slurm()}yurt_patience={max(1, round(host.limit(SLURM)))}\n"
         return host
     raise no_kubernetes(context.name)

@@ -139,8 +139,6 @@ def _refused(host: Host, error: YurtError) -> Finding:
     if isinstance(host, SshHost) and error.code in ("ssh-denied", "ssh-login-required"):
         return _denied(host, error, detail)
     remedy = error.hint
-    if error.code == "connection-lost":
-        remedy = "check the dotfiles on the site for `exit`, `exec` and `set -e`; " + (error.hint or "")
     if error.fault == "user":
         return fault("context", f"yurt cannot use the context ({error.code})", remedy, detail=detail)
     return fault("login", f"yurt cannot reach the site ({error.code})", remedy, detail=detail)

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from yurt import queue_prefetch
-from yurt.clocks import clocks
+from yurt.clocks import clocks, within
 from yurt.errors import NotFoundError, RefusedError, UnreachableError, YurtError
 from yurt.hosts import counts, wire
 from yurt.hosts.command import Silent
@@ -65,6 +65,8 @@ class Answer(msgspec.Struct, frozen=True):
     err: bytes
     noise: bytes = b""
     """What the dotfiles of the login printed before the script started."""
+    seconds: float = 0.0
+    """How long the script took."""
 
     @property
     def text(self) -> str:
@@ -157,16 +159,18 @@ class Host(ABC):
         first: str = "",
         fixed: bool = False,
         ahead: bool = False,
+        part: str = "",
     ) -> Answer:
         """Run a script and wait for it. A nonzero exit code is returned; UnreachableError if none arrives.
 
         `prefetch`: the script is read-only and likely to be repeated, so the next yurt process may send it early.
         `first`: what the script evaluates as $yurt_first. `fixed`: the script never changes, so the host may keep it.
         `ahead`: the next yurt process like this one may open the session early, and let it load the script.
+        `part`: what the script waits for, such as Slurm; if it takes long, that is reported.
         """
         fixed = fixed and len(script) >= LONG
         if prefetch:
-            prefetched = self._prefetched(script, arguments, stdin, first, fixed)
+            prefetched = self._prefetched(script, arguments, stdin, first, fixed=fixed, part=part)
             if prefetched is not None:
                 return prefetched
         deadline = time.monotonic() + timeout
@@ -176,7 +180,10 @@ class Host(ABC):
             if opened is not None:
                 parcel = self.pack(script, arguments, first=first, keep="opened", missing=opened[1])
             with self.session(deadline):
-                returned, out, err = self._communicate(parcel, stdin, deadline, timeout, command=opened and opened[0])
+                began = time.monotonic()
+                command = opened and opened[0]
+                returned, out, err = self._communicate(parcel, stdin, deadline, timeout, command=command, part=part)
+                took = time.monotonic() - began
             framed = wire.unpack(parcel, out)
             if framed is None and parcel.missing and parcel.missing in out:  # nothing was executed
                 self.forget_kept(parcel.name)
@@ -187,7 +194,7 @@ class Host(ABC):
                 noise = out.partition(parcel.begin)[0] + err.partition(parcel.begin)[0]
                 if ahead and parcel.name and opened is None:
                     self.open_ahead_next_time(parcel.name)
-                return Answer(framed.code, framed.out, wire.errors_after(parcel, err), noise)
+                return Answer(framed.code, framed.out, wire.errors_after(parcel, err), noise, took)
             if framed is not None or time.monotonic() > deadline or not self.retry(err, attempt):
                 raise self.lost(returned, err or out, begun=framed is not None)
         raise AssertionError("not reached")
@@ -215,7 +222,7 @@ class Host(ABC):
         """Note that the host does not have a script any more."""
 
     def _prefetched(
-        self, script: str, arguments: Sequence[str], stdin: bytes, first: str, fixed: bool
+        self, script: str, arguments: Sequence[str], stdin: bytes, first: str, *, fixed: bool, part: str
     ) -> Answer | None:
         """Return the prefetched result of a script. If a verb will repeat it, save it for the next process."""
         socket, target = self.socket(), queue_prefetch.take_target()
@@ -224,16 +231,18 @@ class Host(ABC):
         key = "\0".join([socket, script, first, *arguments, ""]).encode(errors="surrogateescape") + stdin
         is_saved, answer = target is not None and queue_prefetch.is_saved(key, target), None
         try:
-            found = queue_prefetch.answer(key, clocks().slow, self.silence() or TIMEOUT, self.report_slow)
+            found = queue_prefetch.answer(
+                key, clocks().slow, self.silence() or TIMEOUT, lambda begun: self.report_slow(part if begun else "")
+            )
         except TimeoutError:
             raise self.did_not_respond() from None
         if found is not None:
-            (begin, end), out = found
+            (begin, end), out, took = found
             framed = wire.unpack(wire.Parcel("", b"", begin, end), out)
-            if framed is not None and framed.code == 0:
+            if framed is not None and framed.code is not None and (framed.code == 0 or took >= clocks().slow):
                 self.note_response()
-                answer = Answer(0, framed.out, b"")
-        if target is None or (is_saved and answer is not None):
+                answer = Answer(framed.code, framed.out, b"", seconds=took)
+        if target is None or (answer is not None and (is_saved or answer.code)):
             return answer
         parcel = self._parcel(script, arguments, first, fixed)
         queue_prefetch.save(
@@ -298,15 +307,26 @@ class Host(ABC):
         """Return after how many seconds without a response to give up; None: only the timeout of a script counts."""
         return None
 
-    def note_silent(self) -> None:  # noqa: B027
-        """Note that the host did not respond."""
+    def limit(self, part: str = "") -> float:
+        """Return how many seconds to wait for the host, or for a part of it such as its scheduler."""
+        del part
+        return within(clocks().silent)
 
-    def note_response(self) -> None:  # noqa: B027
-        """Note that the host responded."""
+    def note_silent(self, part: str = "") -> None:  # noqa: B027
+        """Note that the host did not respond, or a part of it."""
 
-    def silent_since(self) -> float | None:
-        """Return when the host did not respond, if that was the last attempt."""
+    def note_response(self, part: str = "") -> None:  # noqa: B027
+        """Note that the host responded, or a part of it."""
+
+    def silent_since(self, part: str = "") -> float | None:
+        """Return when the host, or a part of it, did not respond, if that was the last attempt."""
+        del part
         return None
+
+    def gave_up(self, part: str = "") -> bool:
+        """Whether this process has just waited for it in vain."""
+        del part
+        return False
 
     def _communicate(
         self,
@@ -316,6 +336,7 @@ class Host(ABC):
         timeout: float,
         *,
         command: Command | None = None,
+        part: str = "",
         pace: Pace | None = None,
         moved: Callable[[int], None] = lambda _done: None,
     ) -> tuple[int, bytes, bytes]:
@@ -323,7 +344,15 @@ class Host(ABC):
 
         command = command or self.start(parcel, None)
         limits = Limits(clocks().slow, self.silence(), max(0.1, deadline - time.monotonic()))
-        exchange = Exchange(command, parcel.begin, limits, on_slow=self.report_slow, pace=pace, moved=moved)
+        exchange = Exchange(
+            command,
+            parcel.begin,
+            limits,
+            on_slow=self.report_slow,
+            on_slow_part=(lambda: self.report_slow(part)) if part else None,
+            pace=pace,
+            moved=moved,
+        )
         try:
             returned, out, err = exchange.run(parcel.stdin, stdin)
         except Silent:
@@ -343,18 +372,21 @@ class Host(ABC):
             self.note_response()
         return returned, out, err
 
-    def report_slow(self) -> None:
-        """Report that the host has not responded yet."""
-        limit = self.silence()
+    def report_slow(self, part: str = "") -> None:
+        """Report that the host has not responded yet, or a part of it."""
+        limit = self.silence() if not part else self.limit(part)
+        if limit is not None and limit <= clocks().slow:  # it ends now
+            return
         until = "" if limit is None else f"; giving up after {limit:.0f} s"
-        report_slow(f"waiting for {self.name} to respond{until}")
+        report_slow(f"waiting for {f'{part} on ' if part else ''}{self.name} to respond{until}")
 
     def did_not_respond(self) -> UnreachableError:
         """Note that the host did not respond and return the error. The operation may have taken effect."""
+        limit = self.silence() or 0  # what is left of the user's own limit may be nothing
         self.note_silent()
-        limit = self.silence() or 0
+        how_long = f"within {limit:.0f} s" if limit >= 1 else "in time"
         return UnreachableError(
-            f"{self.name}: no response within {limit:.0f} s", code="timed-out", hint="check your network or VPN"
+            f"{self.name}: no response {how_long}", code="timed-out", hint="check your network or VPN"
         )
 
     def start(self, parcel: wire.Parcel, err: IO[bytes] | None) -> Command:

@@ -44,12 +44,17 @@ class Exchange:
         limits: Limits,
         *,
         on_slow: Callable[[], None],
+        on_slow_part: Callable[[], None] | None = None,
         pace: Pace | None = None,
         moved: Callable[[int], None] = lambda _done: None,
     ) -> None:
-        """The command responds when `begin` is in its output. `moved`: see `Host.send`."""
+        """The command responds when `begin` is in its output. `moved`: see `Host.send`.
+
+        `on_slow_part` is called if the command responds and then takes long.
+        """
         assert command.stderr is not None
-        self._command, self._begin, self._limits, self._on_slow = command, begin, limits, on_slow
+        self._command, self._begin, self._limits = command, begin, limits
+        self._on_slow, self._on_slow_part = on_slow, on_slow_part
         self._stdin: int | None = command.stdin.fileno()
         self._read_from = {command.stdout.fileno(): bytearray(), command.stderr.fileno(): bytearray()}
         self._out, self._err = self._read_from.values()
@@ -100,13 +105,17 @@ class Exchange:
 
     def _until(self) -> float:
         """Return when to stop waiting for the next event."""
-        slow = float("inf") if self._begun or self._told else self._started + self._limits.slow
+        slow = float("inf") if self._slow_now() is None else self._started + self._limits.slow
         return min(slow, self._silent_at, self._timeout_at)
 
+    def _slow_now(self) -> Callable[[], None] | None:
+        """Return what to call if it takes long now; None if the user need not know, or knows."""
+        return None if self._told else self._on_slow_part if self._begun else self._on_slow
+
     def _check(self, now: float) -> None:
-        if not self._begun and not self._told and now >= self._started + self._limits.slow:
+        if now >= self._started + self._limits.slow and (tell := self._slow_now()) is not None:
             self._told = True
-            self._on_slow()
+            tell()
         if now >= self._silent_at:
             raise Silent
         if now >= self._timeout_at:

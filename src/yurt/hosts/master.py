@@ -6,10 +6,10 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from yurt import private
+from yurt import private, quoting
 from yurt.clocks import clocks
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import counts, mux_settings, sockets, ssh_errors
@@ -22,8 +22,17 @@ SESSIONS = 8
 
 LIFETIME = "12h"
 
-OPEN_TIMEOUT = 20.0
-"""Seconds to wait for another yurt process that is opening the connection."""
+MARGIN = 5.0
+"""How much longer to wait for another yurt process that is opening the connection, in seconds."""
+
+LOCAL = 10.0
+"""Seconds that a process of this machine may take to answer, such as a master."""
+
+PROMPTS = "prompts"
+"""The content of the lock while ssh may prompt the user. After a failed attempt, it is what ssh printed."""
+
+_gave_up: dict[str, float] = {}
+"""When this process waited in vain, by the file that records it."""
 
 
 class Master:
@@ -67,7 +76,7 @@ class Master:
         argv = [*self.ssh, "-G", self.destination]
         try:
             done = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=10
+                argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=LOCAL
             )
         except (OSError, subprocess.TimeoutExpired):
             return []
@@ -114,33 +123,46 @@ class Master:
             "controlpath", "none"
         ) not in ("none", "")
 
-    def ensure(self, deadline: float) -> None:
-        """Open a master if none is open and no prompt is needed.
+    def ensure(self, limit: float) -> None:
+        """Open a master if none is open and no prompt is needed. `limit`: how many seconds that may take.
 
         Raises the error for ssh's output; `ssh-login-required` means that only `yurt login` can open it.
         """
         if self.alive():
             return
-        with self._locked(min(deadline, time.monotonic() + OPEN_TIMEOUT)):
+        with self._locked(limit) as note:
             if self.alive():
                 return
             self.socket.unlink(missing_ok=True)
-            left = max(1.0, deadline - time.monotonic())
-            code, output = self._open(["-o", "BatchMode=yes"], timeout=left, prompt=False)
+            code, output = self._open(["-o", "BatchMode=yes"], limit=limit, prompt=False)
             if code != 0:
+                note(output)
                 raise self._failure(output)
 
-    def ensure_users_own(self, deadline: float) -> None:
+    def ensure_users_own(self, settings: dict[str, str], limit: float) -> None:
         """Open the connection that the user's ssh configuration shares, if it is closed and no prompt is needed.
 
         It is opened by a command of its own, so that an error here means that nothing else reached the site.
         """
-        if self._run_quietly([*self.ssh, "-O", "check", self.destination]) == 0:
+        if self._is_users_own_open(settings, limit):
             return
-        argv = [*self.ssh, "-T", "-o", "BatchMode=yes", self.destination, "true"]
-        code, output = self._run(argv, timeout=max(1.0, deadline - time.monotonic()), prompt=False)
+        options, limit = _limits(settings, limit)
+        argv = [*self.ssh, *options, "-T", "-o", "BatchMode=yes", self.destination, "true"]
+        code, output = self._run(argv, timeout=limit, prompt=False)
         if code == 255:
             raise self._failure(output)
+
+    def _is_users_own_open(self, settings: dict[str, str], limit: float) -> bool:
+        """Whether the connection that the user's ssh configuration shares is open. UnreachableError: it is frozen."""
+        code = self._run_quietly([*self.ssh, "-O", "check", self.destination], min(LOCAL, limit))
+        if code is None:
+            path = quoting.quote(settings.get("controlpath", ""))
+            raise UnreachableError(
+                f"{self.name}: the connection that your ssh configuration shares does not respond",
+                code="ssh-timeout",
+                hint=f"end its ssh process, or remove its socket, so that ssh opens a new one: `rm {path}`",
+            )
+        return code == 0
 
     def log_in(self) -> bool:
         """Open a master; ssh may prompt the user. True if it was opened, False if it was already open.
@@ -149,18 +171,17 @@ class Master:
         """
         if self.alive():
             return False
-        if self.user_shares_connections(self.settings()):
-            if self._run_quietly([*self.ssh, "-O", "check", self.destination]) == 0:
+        if self.user_shares_connections(settings := self.settings()):
+            if self._is_users_own_open(settings, LOCAL):
                 return False
-            import subprocess
-
-            code, output = subprocess.call([*self.ssh, self.destination, "true"]), ""
+            options, _limit = _limits(settings, clocks().silent)
+            code, output = self._run([*self.ssh, *options, self.destination, "true"], timeout=None, prompt=True)
         else:
-            with self._locked(time.monotonic() + OPEN_TIMEOUT):
+            with self._locked(clocks().silent, PROMPTS):
                 if self.alive():
                     return False
                 self.socket.unlink(missing_ok=True)
-                code, output = self._open([], timeout=None, prompt=True)
+                code, output = self._open([], limit=None, prompt=True)
         if code != 0:
             raise ssh_errors.classify(self.name, self.destination, output, interactive=True)
         self.note_response()
@@ -175,13 +196,9 @@ class Master:
 
     def identities(self) -> list[Path]:
         """Return the private keys that ssh tries for the destination; they may not exist."""
-        import subprocess
-
-        argv = [*self.ssh, "-G", self.destination]
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=10)
-        rows = (line.partition(" ") for line in done.stdout.splitlines())
-        user = self.settings().get("user", "")
-        found = [value.replace("%r", user).replace("%%", "%") for key, _, value in rows if key == "identityfile"]
+        rows = self.setting_rows()
+        user = dict(rows).get("user", "")
+        found = [value.replace("%r", user).replace("%%", "%") for key, value in rows if key == "identityfile"]
         return [Path(value).expanduser() for value in found]
 
     def close(self) -> None:
@@ -193,26 +210,23 @@ class Master:
         """The socket path for ssh, with percent signs escaped."""
         return str(self.socket).replace("%", "%%")
 
-    def _run_quietly(self, argv: list[str]) -> int:
+    def _run_quietly(self, argv: list[str], timeout: float = LOCAL) -> int | None:
+        """Run ssh and return its exit code; None if it does not end in time, as with a master that is stopped."""
         import subprocess
 
         try:
-            done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=10)
-        except subprocess.TimeoutExpired:  # a master that does not respond
-            return 255
+            done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            return None
         return done.returncode
 
-    def _open(self, more: list[str], *, timeout: float | None, prompt: bool) -> tuple[int, str]:
-        options = ["-o", f"ControlPersist={LIFETIME}", "-o", "ExitOnForwardFailure=no", *more]
+    def _open(self, more: list[str], *, limit: float | None, prompt: bool) -> tuple[int, str]:
+        """Open a master. `limit`: how many seconds that may take, or the user's ConnectTimeout; None: without one."""
         rows = self.setting_rows()
-        settings = dict(rows)
-        if settings.get("serveraliveinterval", "0") == "0":
-            alive = max(1, round(clocks().silent / 3))
-            options += ["-o", f"ServerAliveInterval={alive}", "-o", "ServerAliveCountMax=3"]
-        if settings.get("connecttimeout", "none") == "none":
-            options += ["-o", f"ConnectTimeout={max(1, round(clocks().silent))}"]
+        limits, timeout = _limits(dict(rows), clocks().silent if limit is None else limit)
+        options = ["-o", f"ControlPersist={LIFETIME}", "-o", "ExitOnForwardFailure=no", *more, *limits]
         argv = [*self.ssh, *options, "-M", "-N", "-f", "-T", "-S", self.control_path, self.destination]
-        code, output = self._run(argv, timeout=timeout, prompt=prompt)
+        code, output = self._run(argv, timeout=None if limit is None else timeout, prompt=prompt)
         if code == 0:
             for ending in ("most", "noisy"):
                 Path(f"{self.socket}.{ending}").unlink(missing_ok=True)
@@ -235,7 +249,7 @@ class Master:
         argv = [*self.ssh, "-S", self.control_path, "-O", "check", self.destination]
         with contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired):
             done = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=10
+                argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=LOCAL
             )
             pid = int(done.stderr.partition("(pid=")[2].partition(")")[0])
             until = time.monotonic() + 5
@@ -251,40 +265,67 @@ class Master:
         # stderr goes to a file: the background master keeps a pipe open, and its reader would wait forever.
         with tempfile.TemporaryFile() as errors:
             try:
-                done = subprocess.run(
+                process = subprocess.Popen(
                     argv,
                     stdin=None if prompt else subprocess.DEVNULL,
                     stdout=None if prompt else subprocess.DEVNULL,
                     stderr=None if prompt else errors,
-                    check=False,
-                    timeout=timeout,
                     start_new_session=not prompt,  # the end of our session must not end the master
                 )
-            except subprocess.TimeoutExpired:
-                return 255, "Connection timed out"
             except FileNotFoundError:
                 return 255, f"{argv[0]}: program not found"
+            try:
+                code = process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                return 255, "Connection timed out"
+            finally:
+                if process.returncode is None:
+                    _end(process.pid, group=not prompt)
+                    process.wait()
             errors.seek(0)
-            return done.returncode, errors.read().decode(errors="replace")
+            return code, errors.read().decode(errors="replace")
 
     @contextlib.contextmanager
-    def _locked(self, deadline: float) -> Iterator[None]:
+    def _locked(self, limit: float, content: str = "") -> Iterator[Callable[[str], None]]:
         """Hold the lock for opening the master, so that two commands do not open two.
 
-        UnreachableError after `deadline`: another process probably waits at a prompt.
+        Yield what notes a failed attempt in the lock: its error is raised by commands that waited for it.
+        UnreachableError after `limit` and a margin.
         """
-        while (descriptor := sockets.lock(f"{self.socket}.lock")) is None:
+        file, waited_since = f"{self.socket}.lock", 0.0
+        deadline = time.monotonic() + limit + MARGIN
+        while (descriptor := sockets.lock(file)) is None:
+            waited_since = waited_since or time.time()
             if time.monotonic() > deadline:
-                raise UnreachableError(
-                    f"{self.name}: another login is in progress and is waiting for input",
-                    code="ssh-login-required",
-                    hint="complete that login, then run the command again",
-                )
+                raise self._locked_too_long()
             time.sleep(0.05)
+
+        def note(output: str) -> None:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, output.encode()[-4096:], 0)
+
         try:
-            yield
+            failed = os.pread(descriptor, 4096, 0).decode(errors="replace")
+            if failed not in ("", PROMPTS) and waited_since and os.fstat(descriptor).st_mtime >= waited_since:
+                raise self._failure(failed)
+            note(content)
+            yield note
         finally:
             os.close(descriptor)
+
+    def _locked_too_long(self) -> UnreachableError:
+        """Return the error for a command that waited for another one, which connects or waits at a prompt."""
+        if Path(f"{self.socket}.lock").read_text() == PROMPTS:
+            return UnreachableError(
+                f"{self.name}: another login is in progress and is waiting for input",
+                code="ssh-login-required",
+                hint="complete that login, then run the command again",
+            )
+        return UnreachableError(
+            f"{self.name}: another yurt command is still connecting to {self.destination}",
+            code="ssh-timeout",
+            hint="check your network or VPN, then run the command again",
+        )
 
     @contextlib.contextmanager
     def slot(self, deadline: float) -> Iterator[None]:
@@ -307,22 +348,43 @@ class Master:
                 )
             time.sleep(0.05)
 
-    def note_silent(self) -> None:
-        """Record that the destination does not respond: other commands then do not wait for it for a while."""
-        private.write(Path(f"{self.socket}.silent"), b"")
-        os.utime(f"{self.socket}.silent")
+    def note_silent(self, part: str = "") -> None:
+        """Record that the destination does not respond, or a part of it: others then do not wait for it for a while.
 
-    def note_response(self) -> None:
-        """Record that the destination responds."""
+        The time of an earlier record counts: after that while, the destination gets the full time again.
+        """
+        file = self._silent(part)
+        if not self.rests(part):
+            private.write(Path(file), b"")
+            os.utime(file)
+        _gave_up[file] = time.monotonic()
+
+    def note_response(self, part: str = "") -> None:
+        """Record that the destination responds, or a part of it."""
+        file = self._silent(part)
+        _gave_up.pop(file, None)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{self.socket}.silent")
+            os.unlink(file)
 
-    def silent_since(self) -> float | None:
-        """Return when the destination did not respond, if it has not responded since."""
+    def silent_since(self, part: str = "") -> float | None:
+        """Return when the destination, or a part of it, did not respond, if it has not responded since."""
         try:
-            return os.stat(f"{self.socket}.silent").st_mtime
+            return os.stat(self._silent(part)).st_mtime
         except FileNotFoundError:
             return None
+
+    def rests(self, part: str = "") -> bool:
+        """Whether it did not respond a while ago, and is not waited for now, or only for a moment."""
+        since = self.silent_since(part)
+        return since is not None and 0 <= time.time() - since < clocks().rest
+
+    def gave_up(self, part: str = "") -> bool:
+        """Whether this process itself has waited in vain during that while."""
+        at = _gave_up.get(self._silent(part))
+        return at is not None and time.monotonic() - at < clocks().rest
+
+    def _silent(self, part: str) -> str:
+        return f"{self.socket}.{part or 'silent'}"
 
     def session_limit(self) -> int:
         """Return how many concurrent sessions sshd accepts: 8 until it has rejected one."""
@@ -337,6 +399,26 @@ class Master:
         temporary = Path(f"{self.socket}.most.{os.getpid()}.{threading.get_ident()}")
         private.write(temporary, str(fewer).encode())
         temporary.rename(f"{self.socket}.most")
+
+
+def _limits(settings: dict[str, str], limit: float) -> tuple[list[str], float]:
+    """Return ssh's options for a limit of time until it is connected, and of silence afterwards; and that limit.
+
+    What the user's ssh configuration sets for them stays, also if it allows more time.
+    """
+    options: list[str] = []
+    if settings.get("serveraliveinterval", "0") == "0":
+        options += ["-o", f"ServerAliveInterval={max(1, round(clocks().silent / 3))}", "-o", "ServerAliveCountMax=3"]
+    own = settings.get("connecttimeout", "none")
+    if own == "none":
+        return [*options, "-o", f"ConnectTimeout={max(1, round(limit))}"], limit
+    return options, max(limit, float(own)) if own.isdigit() and limit >= clocks().silent else limit
+
+
+def _end(process: int, *, group: bool) -> None:
+    """Kill an ssh, with its children if it has a process group of its own."""
+    with contextlib.suppress(ProcessLookupError):
+        (os.killpg if group else os.kill)(process, 9)
 
 
 def _jumps_as_settings(options: Sequence[str]) -> list[str]:

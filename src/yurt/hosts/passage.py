@@ -9,7 +9,9 @@ import select
 import subprocess
 import threading
 import time
+from collections.abc import Collection
 
+from yurt.clocks import clocks
 from yurt.errors import YurtError
 from yurt.hosts import wire
 from yurt.hosts.base import TIMEOUT, Host
@@ -55,7 +57,7 @@ class _Passage:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        self._pid = b""
+        self._pid, self._started = b"", time.monotonic()
         self.begun = False
         self.errors = b""
         """What came on standard error before the script began."""
@@ -72,7 +74,7 @@ class _Passage:
         out, err = process.stdout.fileno(), process.stderr.fileno()
         reading = {out, err}
         while reading:
-            for ready in select.select(list(reading), [], [])[0]:
+            for ready in self._ready(reading):
                 chunk = os.read(ready, CHUNK)
                 if not chunk:
                     reading.discard(ready)
@@ -84,6 +86,21 @@ class _Passage:
                 last = wire.unpack(self._parcel, self._parcel.begin + held)
         self.returned = process.wait()
         return None if last is None else last.code
+
+    def _ready(self, reading: Collection[int]) -> list[int]:
+        """Wait until something can be read. UnreachableError if the script does not begin in time."""
+        silence = None if self.begun else self._host.silence()
+        if silence is None:
+            return select.select(list(reading), [], [])[0]
+        slow, waited = clocks().slow, time.monotonic() - self._started
+        if waited < slow and (ready := select.select(list(reading), [], [], min(slow, silence) - waited)[0]):
+            return ready
+        if waited < slow < silence:
+            self._host.report_slow()
+        ready = select.select(list(reading), [], [], max(0.0, self._started + silence - time.monotonic()))[0]
+        if not ready:
+            raise self._host.did_not_respond()
+        return ready
 
     def _pass_output(self, held: bytes) -> bytes:
         """Write what is output of the script for certain; return the rest."""
@@ -120,12 +137,12 @@ class _Passage:
             pipe.close()
 
     def end(self) -> None:
-        """End the script, if its host can be reached, and the process here."""
+        """End the script, if its host can be reached, and the process here with its children."""
         if self.process.poll() is None and self._pid.isdigit():
             with contextlib.suppress(YurtError):
                 self._host.run(END, self._pid.decode(), timeout=10)
         with contextlib.suppress(ProcessLookupError):
-            self.process.kill()
+            os.killpg(self.process.pid, 9)
         self.process.wait()
 
 

@@ -17,6 +17,7 @@ from functools import cache, partial
 from typing import IO, TypeVar
 
 from yurt import stop_on_signal
+from yurt.clocks import clocks
 from yurt.errors import UnreachableError
 from yurt.hosts import clean, rsync_shell, spawn
 from yurt.hosts.base import TIMEOUT, Host, not_requested
@@ -92,7 +93,7 @@ class Process:
     def __init__(self, host: Host, report: Report, *, silence: int = SILENCE) -> None:
         self._host, self._silence, self._report = host, silence, report
         self._direct = isinstance(host, SshHost) and rsync_shell.is_direct(host)
-        self._late = False
+        self._late = self._silent = False
         self._ssh_code = ""
         self.signs = b""
         self.errors = ""
@@ -137,7 +138,7 @@ class Process:
         end = partial(stop, process)
         stop_on_signal.add(end)
         try:
-            self._watch(process, status, progress)
+            self._watch(process, status, errors, progress)
             if not self._late:
                 exited(process, 30)
             if self._direct and not self._late:
@@ -150,6 +151,8 @@ class Process:
             os.close(status)
             errors.seek(0)
             self._read_errors(errors.read().decode(errors="replace"))
+        if self._silent:
+            raise self._host.did_not_respond()
         if self.begun and not self._late:
             self._host.note_response()
         return 255 if self._late else process.wait()
@@ -161,18 +164,25 @@ class Process:
 
     def _read_errors(self, errors: str) -> None:
         self.begun = self.begun or rsync_shell.MARK in errors or clean.BEGUN in self.signs
-        words = (rsync_shell.MARK, rsync_shell.EXITED)
+        words = (rsync_shell.RESPONDED, rsync_shell.MARK, rsync_shell.EXITED)
         lines = errors.splitlines(keepends=True)
         self.errors = "".join(line for line in lines if not any(word in line for word in words))
         self._ssh_code = errors.rpartition(rsync_shell.EXITED)[2].strip() if rsync_shell.EXITED in errors else ""
 
-    def _watch(self, process: Child, status: int, progress: Progress) -> None:
+    def _has_responded(self, errors: IO[bytes]) -> bool:
+        """Whether the host has executed the command that starts rsync."""
+        words = os.pread(errors.fileno(), 1 << 16, 0) if self._direct else b""
+        return self.begun or clean.BEGUN in self.signs or rsync_shell.RESPONDED.encode() in words
+
+    def _watch(self, process: Child, status: int, errors: IO[bytes], progress: Progress) -> None:
         """Read rsync's output until it closes, or until there is no traffic for too long."""
         assert process.stdout is not None
         output = process.stdout.fileno()
         clean.enlarge(output)
         held, descriptors = b"", [output, *([] if self._direct else [status])]
-        heard, traffic = time.monotonic(), 0
+        started = heard = time.monotonic()
+        traffic, patience, told = 0, self._host.silence() or TIMEOUT, False
+        responded = self._has_responded(errors)
         while True:
             ready = select.select(descriptors, [], [], 1.0)[0]
             if status in ready:
@@ -193,6 +203,13 @@ class Process:
                     heard, traffic = time.monotonic(), now
             elif ready:
                 heard = time.monotonic()
+            responded = responded or self._has_responded(errors)
+            if not responded and time.monotonic() - started > clocks().slow and not told:
+                told = True
+                self._host.report_slow()
+            if not responded and time.monotonic() - started > patience:
+                self._late = self._silent = True
+                return
             limit = self._silence if self._direct else self._silence + 30
             if isinstance(self._host, SshHost) and time.monotonic() - heard > limit:
                 self._late = True

@@ -15,6 +15,9 @@ from pathlib import Path
 from yurt.hosts import clean
 from yurt.hosts.ssh import SshHost
 
+RESPONDED = f"yurt-responded-{os.urandom(8).hex()}"
+"""What a host prints on standard error first."""
+
 MARK = f"yurt-begin-{os.urandom(8).hex()}"
 """What a host prints on standard error when it starts rsync."""
 
@@ -36,8 +39,8 @@ DIRECT = f'shift; unset YURT_SHELL; {{ssh}} "$*"; code=$?; echo "{EXITED} $code"
 
 def server(script: str = "", *arguments: str) -> str:
     """Return the option that starts rsync on a host after a script of one line, with the mark before its output."""
-    start = f'echo {MARK} >&2; exec rsync "$@"'
-    return "--rsync-path=" + shlex.join(["sh", "-c", script + start, "yurt", *arguments])
+    text = f'echo {RESPONDED} >&2; {script}echo {MARK} >&2; exec rsync "$@"'
+    return "--rsync-path=" + shlex.join(["sh", "-c", text, "yurt", *arguments])
 
 
 def is_direct(host: SshHost) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from yurt import private, queue_prefetch, quoting, session_ahead
-from yurt.clocks import clocks
+from yurt.clocks import clocks, within
 from yurt.errors import UnreachableError, UserError, YurtError
 from yurt.hosts import counts, ssh_errors, wire
 from yurt.hosts.base import TIMEOUT, Host
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from yurt.model.site_words import NodeName
 
 REFUSED = b"Session open refused by peer"
+
+LOST = 255
+"""The exit code of ssh without a connection."""
 
 SILENCE = ("ssh-timeout", "ssh-no-route")
 """Errors of a connection attempt after which other commands do not wait for the host for a while."""
@@ -135,12 +138,14 @@ class SshHost(Host):
     @contextlib.contextmanager
     def session(self, deadline: float) -> Iterator[None]:
         if not (self.master.alive() if self._recheck_master else self.master.seems_alive()):
-            self._uses_user_master = self.master.user_shares_connections(self.master.settings())
+            settings = self.master.settings()
+            self._uses_user_master = self.master.user_shares_connections(settings)
+            limit = min(self.limit(), max(1.0, deadline - time.monotonic()))
             with self._opening():
                 if self._uses_user_master:
-                    self.master.ensure_users_own(deadline)
+                    self.master.ensure_users_own(settings, limit)
                 else:
-                    self.master.ensure(deadline)
+                    self.master.ensure(limit)
         with self.master.slot(deadline):
             yield
 
@@ -174,15 +179,29 @@ class SshHost(Host):
             local_port = int(free.getsockname()[1])
         control = [*self.master.ssh, *own, "-o", "BatchMode=yes", "-O"]
         tunnel = ["-L", f"127.0.0.1:{local_port}:{node or '127.0.0.1'}:{port}", self.destination]
-        done = subprocess.run(
-            [*control, "forward", *tunnel], stdin=subprocess.DEVNULL, capture_output=True, check=False
-        )
+        try:
+            done = subprocess.run(
+                [*control, "forward", *tunnel],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                timeout=self.silence(),
+            )
+        except subprocess.TimeoutExpired:
+            raise self.did_not_respond() from None
         if done.returncode:
             raise ssh_errors.classify(self.name, self.destination, done.stderr.decode(errors="replace"))
         try:
             yield local_port
         finally:
-            subprocess.run([*control, "cancel", *tunnel], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                subprocess.run(
+                    [*control, "cancel", *tunnel],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    check=False,
+                    timeout=self.silence(),
+                )
 
     def session_request(self, command: str) -> queue_prefetch.Request:
         settings = self.master.session_settings()
@@ -213,17 +232,24 @@ class SshHost(Host):
         """Note that, until the next connection is opened."""
         private.write(Path(f"{self.master.socket}.noisy"), b"")
 
+    def limit(self, part: str = "") -> float:
+        return within(clocks().again if self.master.rests(part) else clocks().silent)
+
     def silence(self) -> float | None:
-        return clocks().silent
+        return self.limit()
 
-    def note_silent(self) -> None:
-        self.master.note_silent()
+    def note_silent(self, part: str = "") -> None:
+        if self.master.rests(part) or self.limit(part) >= clocks().silent:  # else the user's own limit was shorter
+            self.master.note_silent(part)
 
-    def note_response(self) -> None:
-        self.master.note_response()
+    def note_response(self, part: str = "") -> None:
+        self.master.note_response(part)
 
-    def silent_since(self) -> float | None:
-        return self.master.silent_since()
+    def silent_since(self, part: str = "") -> float | None:
+        return self.master.silent_since(part)
+
+    def gave_up(self, part: str = "") -> bool:
+        return self.master.gave_up(part)
 
     def connected(self) -> bool:
         """Whether yurt's connection is open."""
@@ -253,11 +279,19 @@ class SshHost(Host):
 
         Standard error proves nothing: dotfiles on the site write to it, too.
         """
-        del returned
-        what = "before the output was complete" if begun else "before the remote command answered"
         lines = [] if begun else errors.decode(errors="replace").strip().splitlines()[-1:]
+        last = "".join(f": {line.strip()}" for line in lines)
+        if not begun and 0 <= returned < LOST:
+            return UnreachableError(
+                f"{self.name}: the login shell ended, and yurt's command printed nothing, as with `exit` or `read` in"
+                f" ~/.bashrc (exit code {returned}){last}",
+                code="login-shell",
+                hint="check the dotfiles on the site for `exit`, `exec`, `read` and `set -e`; without a terminal, they "
+                "must neither end the shell nor read its input",
+            )
+        what = "before the output was complete" if begun else "before the remote command answered"
         return UnreachableError(
-            f"{self.name}: lost connection {what}" + "".join(f": {line.strip()}" for line in lines),
+            f"{self.name}: lost connection {what}{last}",
             code="connection-lost",
             hint=ssh_errors.RETRY,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from yurt.backends.kinds import kind_of
+from yurt.backends.kinds import SLURM, kind_of
 from yurt.backends.registry import backend_of, files_of, host_of
 from yurt.clocks import clocks
 from yurt.config import contexts, paths
@@ -32,24 +32,42 @@ def named_files(name: str) -> Files:
     return files_of(contexts.site(name), slots=paths.data_home() / "slots")
 
 
-def responding_backend(name: str) -> Backend:
+def responding_backend(name: str, *, scheduler: bool = False, alone: bool = True, urgent: bool = False) -> Backend:
     """Return the backend of a context. UnreachableError: see `check_responds`."""
     context = contexts.named(name)
     found = backend(context)
-    check_responds(context, found)
+    check_responds(context, found, scheduler=scheduler, alone=alone, urgent=urgent)
     return found
 
 
-def check_responds(context: Context, backend: Backend | Host) -> None:
-    """UnreachableError if the site did not respond in the last minute: do not wait for it again."""
-    since = None if kind_of(context.type).here else backend.silent_since()
-    if since is None or not 0 <= time.time() - since < clocks().rest:
+def check_responds(
+    context: Context, backend: Backend | Host, *, scheduler: bool = False, alone: bool = True, urgent: bool = False
+) -> None:
+    """UnreachableError if the site did not respond in the last minute, so that it is not asked again now.
+
+    A command about this site `alone` asks it again, once, and waits only for a moment; see `Host.limit`. So does any
+    command if it is `urgent`. `scheduler`: Slurm must respond, too.
+    """
+    if kind_of(context.type).here:
         return
-    raise UnreachableError(
-        f"{backend.name} did not respond at {time.strftime('%H:%M:%S', time.localtime(since))}",
-        code="not-responding",
-        hint=f"run `yurt login {backend.name}` to try again now",
-    )
+    for part in ("", SLURM) if scheduler else ("",):
+        since = backend.silent_since(part)
+        if since is None or not 0 <= time.time() - since < clocks().rest:
+            continue
+        if urgent or (alone and not backend.gave_up(part)):
+            continue
+        at = time.strftime("%H:%M:%S", time.localtime(since))
+        if part:
+            raise UnreachableError(
+                f"{backend.name}: Slurm did not respond at {at}",
+                code="slurm-not-responding",
+                hint="the controller may be down; run the command again later",
+            )
+        raise UnreachableError(
+            f"{backend.name} did not respond at {at}",
+            code="not-responding",
+            hint=f"run `yurt login {backend.name}` to try again now",
+        )
 
 
 def slots() -> dict[str, int]:

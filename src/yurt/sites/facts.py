@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from yurt.backends.kinds import kind_of
+from yurt.backends.kinds import SLURM, kind_of
 from yurt.backends.registry import host_of
+from yurt.clocks import clocks
 from yurt.config import facts as cache
 from yurt.errors import RefusedError, UnreachableError, UserError, no_kubernetes
 from yurt.hosts.base import refusal
@@ -51,6 +52,8 @@ def probe(context: Context) -> Facts:
     mark = script.new_mark()
     answer = host.run(script.script(), mark, timeout=120)
     if answer.code == script.SILENT and slurm:
+        if answer.seconds >= min(clocks().slow, clocks().again):
+            host.note_silent(SLURM)
         lines = answer.errors.splitlines()[-1:] or ["no error message"]
         raise UnreachableError(
             f"{host.name}: Slurm does not respond: {lines[0]}",

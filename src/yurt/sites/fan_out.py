@@ -45,7 +45,10 @@ def ready() -> None:
 def side_by_side(work: Callable[[Item], object], items: Sequence[Item], most: int = 8) -> None:
     """Call `work` for each item, up to `most` in parallel; the first error is raised when all are done."""
     from concurrent.futures import ThreadPoolExecutor
+    from contextvars import copy_context
 
     ready()
     with ThreadPoolExecutor(min(len(items), most)) as pool:
-        list(pool.map(work, items))
+        # Threads have the limits of time of the caller; see clocks.ending_by.
+        calls = [(copy_context(), each) for each in items]
+        list(pool.map(lambda call: call[0].run(work, call[1]), calls))

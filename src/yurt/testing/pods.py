@@ -69,8 +69,13 @@ class Pods:
         self._written: dict[tuple[str, str], str] = {}
         self._trees: dict[str, bytes] = {}
 
-    def silent_since(self) -> float | None:
+    def silent_since(self, part: str = "") -> float | None:
+        del part
         return None
+
+    def gave_up(self, part: str = "") -> bool:
+        del part
+        return False
 
     @property
     def runs(self) -> Pods:

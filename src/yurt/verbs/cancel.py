@@ -93,7 +93,7 @@ def cancel_runs(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled]
         ended: list[str] = []
         if alive:
             try:
-                ended = tell_cancel(store, alive, connect.responding_backend(context).runs)
+                ended = tell_cancel(store, alive, connect.responding_backend(context, alone=len(by_context) == 1).runs)
             except YurtError as error:
                 failure = unreachable = error
         if ended:

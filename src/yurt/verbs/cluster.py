@@ -67,7 +67,7 @@ def cluster(
 
     def one(site: Context) -> None:
         with store.twin() as index:
-            found[site.name], problem = _look(index, site)
+            found[site.name], problem = _look(index, site, alone=len(chosen) == 1)
         if problem is not None:
             failed[site.name] = problem
 
@@ -120,11 +120,11 @@ def _allow(store: Store, chosen: Sequence[Context], nodes: Sequence[str]) -> Non
         store.forget_bad_node(name, node)
 
 
-def _look(store: Store, context: Context) -> tuple[Cluster, _Failed | None]:
+def _look(store: Store, context: Context, *, alone: bool) -> tuple[Cluster, _Failed | None]:
     backend = connect.backend(context)
     live, facts, problem = None, None, None
     try:
-        connect.check_responds(context, backend)
+        connect.check_responds(context, backend, scheduler=True, alone=alone)
         facts = _facts(context)
         live = _with_runs(store, context, backend.site.look(facts.accounts if facts is not None else []))
     except YurtError as error:

@@ -52,6 +52,7 @@ def _open(context: Context, *, may_prompt: bool) -> LoggedIn:
             if name
             else "add a cluster with `yurt context add NAME --slurm-url USER@HOST`",
         )
+    host.note_response()  # it gets all the time, also if it did not respond a moment ago
     if may_prompt:
         changed = host.log_in()
         if not changed:

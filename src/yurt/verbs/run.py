@@ -62,6 +62,7 @@ def run(
     from yurt.lifecycle.outbox.enqueue import enqueue
 
     try:
+        _cancel_first(context)
         place, planned, known = _planned(request, context, after, after_any, watch)
         index = known or folders.store()
         if notify:
@@ -100,6 +101,7 @@ def race(
     try:
         places, plans, absent = [], [], list[str]()
         for context, request in candidates:
+            _cancel_first(context)
             try:
                 place, planned, _known = _planned(request, context, after, after_any, watch)
             except UnreachableError as error:  # it needs something that only its site knows, such as its environment
@@ -125,6 +127,18 @@ def race(
     unused = [text for place in places for text in unused_keys.first_time(place.name)]
     told = [*unused, *neptune.first_time(entry.run.settings), *first_cost(index, entry.run.id)]
     return Result(kind="run", data=entry, warnings=[*told, *absent, *warnings])
+
+
+def _cancel_first(context: str) -> None:
+    """Send the saved cancellations of a context: those runs go on while a run is planned there, which may take long."""
+    name, known = contexts.current_name(context), folders.known_store()
+    cancels = known.cancels(name) if known is not None else []
+    if known is not None and cancels:
+        from yurt.lifecycle.outbox.cancellations import tell_cancel
+        from yurt.sites import connect
+
+        with suppress(YurtError):  # a later refresh sends them
+            tell_cancel(known, cancels, connect.responding_backend(name).runs)
 
 
 def _note_refused(error: YurtError) -> None:

@@ -66,7 +66,7 @@ def storage(
 
     def one(place: Context) -> None:
         with store.twin() as index:
-            found[place.name], error, notes = _look(index, place, own=own)
+            found[place.name], error, notes = _look(index, place, own=own, alone=len(chosen) == 1)
         if error is not None:
             failed[place.name] = error
         warnings.extend(notes)
@@ -78,7 +78,9 @@ def storage(
     return Result(kind="storage", data=data, warnings=warnings, exit_code=code)
 
 
-def _look(store: Store, context: Context, *, own: bool) -> tuple[ContextStorage, YurtError | None, list[str]]:
+def _look(
+    store: Store, context: Context, *, own: bool, alone: bool
+) -> tuple[ContextStorage, YurtError | None, list[str]]:
     """Return the storage of a context, why its site was not queried, and warnings."""
     error: YurtError | None = None
     report = StorageReport(tiers=[])
@@ -89,7 +91,7 @@ def _look(store: Store, context: Context, *, own: bool) -> tuple[ContextStorage,
         places = tiers(context, facts)
         base = folders.base_folder(context, facts)
         backend = connect.backend(context)
-        connect.check_responds(context, backend)
+        connect.check_responds(context, backend, alone=alone)
         measured = _own_folders(context, base, facts) if own else []
         report = backend.site.storage([each for each in places if each.path], context.storage_report or "", measured)
     except UserError:

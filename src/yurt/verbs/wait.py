@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from yurt.clocks import clocks
+from yurt.clocks import clocks, ending_by
 from yurt.config import contexts, facts
 from yurt.lifecycle.refresh.full_disk import checked
 from yurt.lifecycle.refresh.local_ends import LocalEnds
@@ -84,7 +84,8 @@ def until_ended(
     def refresh(contexts: Sequence[str], unfinished: Sequence[Entry]) -> list[Entry]:
         uploads = _upload_time(unfinished, deadline)
         names = [entry.run.id for entry in unfinished]
-        refreshed = checked(store, names, lambda: refresh_contexts(store, contexts, steps=STEPS, uploads=uploads))
+        with ending_by(deadline):
+            refreshed = checked(store, names, lambda: refresh_contexts(store, contexts, steps=STEPS, uploads=uploads))
         entries = store.several(runs)
         on_refresh(entries, refreshed.warnings)
         return [entry for entry in entries if not entry.status.final]

@@ -40,7 +40,7 @@ drop_rivals() { # drop_rivals SBATCH-OPTION…: unsets variables that would add 
 }
 plainly() (plain_slurm && exec "$@") # plainly COMMAND…, of Slurm, in a job
 queue() { # queue SQUEUE-OPTION…: prints rows; fails if squeue fails, or does not print its header, which has no small letters
-  yurt_rows=$(plainly timeout 60 squeue "$@" < /dev/null) || return
+  yurt_rows=$(plainly timeout "${yurt_patience:-60}" squeue "$@" < /dev/null) || return
   yurt_header=${yurt_rows%%"
 "*}
   case $yurt_header in '' | *[!A-Z_\ \|]*) echo "squeue printed no table: $yurt_header" >&2 && return 1 ;; esac

@@ -53,6 +53,9 @@ DROP_SHARES = 'for each; do rm -f -- "$each"/@SECRET@*; done'
 class ShellBackend(ABC):
     """A backend that is its own `runs`; its other capabilities are created on first use."""
 
+    scheduler = ""
+    """The scheduler that may not respond although the host does."""
+
     def __init__(self, host: Host) -> None:
         self.host = host
 
@@ -60,8 +63,11 @@ class ShellBackend(ABC):
     def name(self) -> str:
         return self.host.name
 
-    def silent_since(self) -> float | None:
-        return self.host.silent_since()
+    def silent_since(self, part: str = "") -> float | None:
+        return self.host.silent_since(part)
+
+    def gave_up(self, part: str = "") -> bool:
+        return self.host.gave_up(part)
 
     @property
     def runs(self) -> ShellBackend:
@@ -221,6 +227,7 @@ class ShellBackend(ABC):
             timeout=600,
             first=asked + _file_printer(texts),
             ahead=True,
+            part="" if code.content else self.scheduler,
         )
         if answer.code == NO_GIT:
             return Placed(needs=["plain"])

@@ -58,13 +58,14 @@ def run(
     prefetch: bool = False,
     first: str = "",
     ahead: bool = False,
+    part: str = "",
     mounted: bool = True,
 ) -> Answer:
     """Run a script that uses these run or project folders and the paths `also`. RefusedError if one is not safe.
 
     The script must be the same for all runs, since sites keep scripts; what differs are its arguments, its input, and
     `first`, which is evaluated before it. `make`: make yurt's folder on the site if it does not exist.
-    `prefetch`, `ahead`: see `Host.run`. `mounted`: only if the disk of the run folders can be read.
+    `prefetch`, `ahead`, `part`: see `Host.run`. `mounted`: only if the disk of the run folders can be read.
     """
     script, calls = parts(folders, script, also, make=make, mounted=mounted)
     answer = host.run(
@@ -76,6 +77,7 @@ def run(
         first=calls + first,
         fixed=True,
         ahead=ahead,
+        part=part,
     )
     if answer.code in REFUSALS:
         raise refused(host.name, answer.code, answer.errors)

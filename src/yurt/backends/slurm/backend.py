@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from yurt.backends import scripts
 from yurt.backends.answers import Observed
 from yurt.backends.job import script
+from yurt.backends.kinds import SLURM
 from yurt.backends.shell import ownership
 from yurt.backends.shell.backend import ShellBackend, read_gates
 from yurt.backends.slurm import options
+from yurt.clocks import clocks
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
@@ -34,13 +36,13 @@ NO_QUEUE = 7
 GOES_ON = 9
 """Exit code of a script that cancelled a job and did not see it ending."""
 
-UPDATE = 'timeout 60 scontrol update "jobid=$1" "$2"'
+UPDATE = 'timeout "${yurt_patience:-60}" scontrol update "jobid=$1" "$2"'
 """Changes a job."""
 
 CONTROL = """\
 what=$1 code=0
 shift
-for each; do timeout 60 scontrol "$what" "$each" || code=1; done
+for each; do timeout "${yurt_patience:-60}" scontrol "$what" "$each" || code=1; done
 exit $code"""
 
 
@@ -51,7 +53,7 @@ for each; do
   case $(printf '%s\n' "$queue" | grep -F -e "${each#jobname=}|home_sync") in
     "${each#jobname=}|home_sync" | "${each#jobname=}|home_sync "*) continue ;;
   esac
-  timeout 60 scontrol release "$each" || code=1
+  timeout "${yurt_patience:-60}" scontrol release "$each" || code=1
 done
 exit $code"""
 
@@ -62,7 +64,7 @@ for each; do
   while read -r job comment; do
     case $comment in home_sync | 'home_sync '*) ;; *) continue ;; esac
     comment=${comment#home_sync}
-    timeout 60 scontrol update "jobid=$job" "comment=${comment# }" || code=1
+    timeout "${yurt_patience:-60}" scontrol update "jobid=$job" "comment=${comment# }" || code=1
   done << end
 $queue
 end
@@ -73,6 +75,8 @@ exit $code"""
 
 class SlurmBackend(ShellBackend):
     """A Slurm cluster behind a login node; `accounting` returns whether it has accounting records of finished jobs."""
+
+    scheduler = SLURM
 
     def __init__(self, host: Host, accounting: Callable[[], bool]) -> None:
         super().__init__(host)
@@ -119,9 +123,11 @@ class SlurmBackend(ShellBackend):
             timeout=120,
             prefetch=True,
             first=queries.files_reader(running) if running else "",
+            part=SLURM,
         )
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot read the queue", answer.errors)
+        self.host.note_response(SLURM)
         files, out = poll.split_files(answer.out, asked=bool(running))
         mark = checksum(out)
         if mark == since and all(run.mark for run in runs) and not poll.has_folders(out):
@@ -132,7 +138,9 @@ class SlurmBackend(ShellBackend):
 
     def cancel(self, run: RunRef) -> str:
         text = _canceller("cancel.sh")
-        answer = ownership.run(self.host, [run.folder], text, run.folder, run.id, timeout=120, mounted=False)
+        answer = ownership.run(
+            self.host, [run.folder], text, run.folder, run.id, timeout=120, part=SLURM, mounted=False
+        )
         self._check_confirmed(run.id, answer)
         if answer.code:
             what = f"cannot cancel run {run.id}"
@@ -144,7 +152,9 @@ class SlurmBackend(ShellBackend):
             return {run.id: self.cancel(run) for run in runs}
         lines = "".join(f"{run.id} {run.folder}\n" for run in runs).encode()
         text = _canceller("cancel_runs.sh")
-        answer = ownership.run(self.host, [run.folder for run in runs], text, stdin=lines, timeout=600, mounted=False)
+        answer = ownership.run(
+            self.host, [run.folder for run in runs], text, stdin=lines, timeout=600, part=SLURM, mounted=False
+        )
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot cancel the runs", answer.errors)
         words = (line.partition(" ") for line in answer.text.splitlines())
@@ -155,7 +165,15 @@ class SlurmBackend(ShellBackend):
         lines = "".join(f"{number}\n" for number in tasks.numbers(sweep.open)).encode()
         text = _canceller("cancel_tasks.sh")
         answer = ownership.run(
-            self.host, [sweep.folder], text, sweep.folder, sweep.id, stdin=lines, timeout=600, mounted=False
+            self.host,
+            [sweep.folder],
+            text,
+            sweep.folder,
+            sweep.id,
+            stdin=lines,
+            timeout=600,
+            part=SLURM,
+            mounted=False,
         )
         self._check_confirmed(sweep.id, answer)
         if answer.code:
@@ -187,12 +205,12 @@ class SlurmBackend(ShellBackend):
         self._tell(FORGET_SYNC, jobs, "cannot change the comment of the job")
 
     def _tell(self, text: str, jobs: Sequence[str], what: str) -> None:
-        answer = self.host.run(text, *jobs, timeout=90)
+        answer = self.host.run(text, *jobs, timeout=90, part=SLURM)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
 
     def _control(self, what: str, jobs: Sequence[str]) -> None:
-        answer = self.host.run(CONTROL, what, *jobs)
+        answer = self.host.run(CONTROL, what, *jobs, part=SLURM)
         if answer.code:
             raise refusal(self.host.name, f"cannot {what} the job", answer.errors)
 
@@ -203,14 +221,14 @@ class SlurmBackend(ShellBackend):
         self._update(job, "ReqNodeList=", f"cannot change the nodes of job {job}")
 
     def _update(self, job: str, change: str, what: str) -> None:
-        answer = self.host.run(UPDATE, job, change, timeout=90)
+        answer = self.host.run(UPDATE, job, change, timeout=90, part=SLURM)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
 
     def nodes(self) -> list[LiveNode]:
         from yurt.backends.slurm import live
 
-        answer = self.host.run(live.nodes_script(), timeout=60)
+        answer = self.host.run(live.nodes_script(), timeout=60, part=SLURM)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the nodes", answer.errors)
         with self.host.reading():
@@ -220,11 +238,11 @@ class SlurmBackend(ShellBackend):
         from yurt.backends.slurm import live, probe
 
         mark = probe.new_mark()
-        answer = self.host.run(live.script(), mark, timeout=90)
+        answer = self.host.run(live.script(), mark, timeout=90, part=SLURM)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
         with self.host.reading():
-            return live.read(mark, answer.text, accounts, now=time.time())
+            return self._noted(live.read(mark, answer.text, accounts, now=time.time()), answer)
 
     def forecast(self, accounts: Sequence[Account], question: Question) -> Forecast:
         from yurt.backends.slurm import live, probe, where
@@ -232,14 +250,14 @@ class SlurmBackend(ShellBackend):
 
         mark, began = probe.new_mark(), time.time()
         rows, shared = where.lines(question).encode(), where.common(question)
-        answer = self.host.run(where.script(), mark, "", str(MOST), *shared, stdin=rows, timeout=120)
+        answer = self.host.run(where.script(), mark, "", str(MOST), *shared, stdin=rows, timeout=120, part=SLURM)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
         ended = time.time()
         with self.host.reading():
             found = where.read(probe.sections(mark, answer.text).get("where", []), question.asks)
             return Forecast(
-                live=live.read(mark, answer.text, accounts, now=ended),
+                live=self._noted(live.read(mark, answer.text, accounts, now=ended), answer),
                 answers=found.answers,
                 clock=0.0 if found.now is None else _ahead(found.now, began, ended),
                 absent=[path for at, path in enumerate(question.paths) if found.now and at not in found.there],
@@ -249,11 +267,12 @@ class SlurmBackend(ShellBackend):
         from yurt.backends.slurm import live, probe, waiting
 
         mark = probe.new_mark()
-        answer = self.host.run(live.script(), mark, job, timeout=90)
+        answer = self.host.run(live.script(), mark, job, timeout=90, part=SLURM)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
         with self.host.reading():
-            return live.read(mark, answer.text, accounts, now=time.time()), waiting.read(mark, answer.text, job)
+            found = self._noted(live.read(mark, answer.text, accounts, now=time.time()), answer)
+            return found, waiting.read(mark, answer.text, job)
 
     def look_back(self, job: str, node: str) -> EndedJob:
         from yurt.backends import scripts
@@ -269,18 +288,35 @@ class SlurmBackend(ShellBackend):
             return waiting.read_ended(mark, answer.text)
 
     def failure(self, answer: Answer) -> YurtError:
-        return self._unfinished(answer) or super().failure(answer)
+        error = self._unfinished(answer) or super().failure(answer)
+        if error.code == "slurm-not-responding":
+            self._note_silence(answer)
+        return error
 
     def submit_failure(self, errors: str) -> YurtError:
         from yurt.backends.slurm import refusals
 
         return refusals.classify(self.host.name, errors)
 
+    def _noted(self, live: Live, answer: Answer) -> Live:
+        """Note whether Slurm responded, and return what it said."""
+        if live.silent:
+            self._note_silence(answer)
+        else:
+            self.host.note_response(SLURM)
+        return live
+
+    def _note_silence(self, answer: Answer) -> None:
+        """Note that Slurm did not respond, unless it took no time to find that out."""
+        if answer.seconds >= min(clocks().slow, clocks().again):
+            self.host.note_silent(SLURM)
+
     def _unfinished(self, answer: Answer) -> UnreachableError | None:
         """Return the error for a script that did not finish; None if it finished, so that its exit code is valid."""
         if answer.code == NO_QUEUE:
             from yurt.backends.slurm import refusals
 
+            self._note_silence(answer)
             return refusals.not_responding(self.host.name, answer.errors)
         if answer.killed:
             return UnreachableError(

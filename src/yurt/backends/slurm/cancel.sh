@@ -10,7 +10,7 @@ case $id in
   *)
     close_gate "$1" ;;
 esac
-cancel_by_name() { timeout 60 scancel -u "$(id -un)" --name="yurt-$id"; }
+cancel_by_name() { timeout 5 scancel -u "$(id -un)" --name="yurt-$id"; }
 rows_of_jobs() {
   awk -F '|' -v run="$id" '
     { job = $1; state = $2; sub(/_.*/, "", job); sub(/^[^|]*[|][^|]*[|]/, "") } # what is left is the name, which may contain anything

@@ -39,7 +39,7 @@ rows_of_jobs() {
     $0 in wanted { print job, state, substr($0, 6) }' | sort -u
 }
 cancel_by_name() {
-  printf '%s\n' "$runs" | while read -r id _; do timeout 60 scancel -u "$(id -un)" --name="yurt-$id" || return; done
+  printf '%s\n' "$runs" | while read -r id _; do timeout 5 scancel -u "$(id -un)" --name="yurt-$id" || return; done
 }
 end_jobs
 unconfirmed=$left

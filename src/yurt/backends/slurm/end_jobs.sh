@@ -4,18 +4,21 @@
 end_jobs() { # end_jobs [-r]: sets `left` to the lines of jobs that are not seen ending; exits if the queue cannot be read
   for pause in 0 0 0.3 0.7 1; do
     [ "$pause" = 0 ] || sleep "$pause" 2> /dev/null || sleep 1
-    rows=$(queue "$@" -t all -u "$(id -un)" -o '%i|%T|%j') || { cancel_by_name; exit 7; }
+    rows=$(queue "$@" -t all -u "$(id -un)" -o '%i|%T|%j') || {
+      [ $? -eq 124 ] || cancel_by_name # 124: squeue took too long, and so would scancel
+      exit 7
+    }
     left=$(printf '%s\n' "$rows" | rows_of_jobs | awk '
       $2 !~ /^(COMPLETING|COMPLETED|FAILED|TIMEOUT|DEADLINE|OUT_OF_MEMORY|CANCELLED|PREEMPTED|REVOKED|NODE_FAIL|BOOT_FAIL)/')
     [ -n "$left" ] || return 0
-    printf '%s\n' "$left" | cut -d ' ' -f 1 | sort -u | timeout 60 xargs scancel
+    printf '%s\n' "$left" | cut -d ' ' -f 1 | sort -u | timeout "${yurt_patience:-60}" xargs scancel
   done
 }
 goes_on() { # goes_on RUN FOLDER: whether a run that has started goes on though the queue does not list its job; adds it to `left`
   [ ! -e "$2/@EXIT@" ] && [ ! -e "$2/@EXIT@.d" ] || return
   case $rows in *"|yurt-$1"*) return 1 ;; esac
   for job in $(tail -n 3 "$2/@JOBS@" 2> /dev/null); do
-    case $(timeout 60 scontrol show job "$job" 2>&1) in
+    case $(timeout "${yurt_patience:-60}" scontrol show job "$job" 2>&1) in
       *"JobName=yurt-$1"*JobState=PENDING* | *"JobName=yurt-$1"*JobState=RUNNING* | *"JobName=yurt-$1"*JobState=SUSPENDED* | *'nable to contact'*)
         scancel "$job"
         left="$job RUNNING $1" && return ;;

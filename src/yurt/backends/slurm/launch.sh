@@ -18,7 +18,7 @@ launch() { # launch [SBATCH-OPTION]...
 }
 submit() { # submit SBATCH-ARGUMENT...: sets job
   [ -z "$hold" ] || [ -z "$sync" ] || printf '%s\n' "$env" > @ENV_WAIT@ # before the sync that lists it can end
-  reply=$(umask "$mask" && sbatch --parsable ${hold:+--hold} "$@" < /dev/null) || return
+  reply=$(umask "$mask" && timeout "${yurt_patience:-60}" sbatch --parsable ${hold:+--hold} "$@" < /dev/null) || return
   job=$(job_id "$reply")
   echo "$job" >> "@JOBS@"
   [ -z "$hold" ] || release_when_built

@@ -1,7 +1,7 @@
 # Reports the state of a Slurm cluster now, in a few lines for any number of nodes and jobs.
-# arguments: MARK [JOB]. Each section follows a line "MARK name". The queries run in parallel, each for at most 20
-# seconds; those that may need the accounting database for at most 5. With JOB, also its pending records, and the limits
-# of its owner as the controller counts them.
+# arguments: MARK [JOB]. Each section follows a line "MARK name". The queries run in parallel, each for at most
+# $yurt_patience seconds; those that may need the accounting database for at most 5. With JOB, also its pending
+# records, and the limits of its owner as the controller counts them.
 mark=$1
 job=${2-}
 export LC_ALL=C SLURM_TIME_FORMAT=%s SLURM_BITSTR_LEN=0
@@ -9,7 +9,7 @@ me=$(id -un)
 work=$(mktemp -d) || exit 1
 trap 'rm -rf -- "$work"' EXIT
 trap 'exit 1' HUP INT TERM # sh would not run the trap above
-limited() { within 20 "$@"; }
+limited() { within "${yurt_patience:-20}" "$@"; }
 section() {
   printf '\n%s %s\n' "$mark" "$1"
   if [ -f "$work/$1" ]; then cat "$work/$1"; fi

@@ -1,6 +1,6 @@
 # Prints one line for each node: name, partitions, state, CPUs, memory in MB and GPUs with what jobs use of each, load.
 export LC_ALL=C
-within 20 scontrol -d -o show node | awk "$nodes_awk"'
+within "${yurt_patience:-20}" scontrol -d -o show node | awk "$nodes_awk"'
   /^NodeName=/ {
     read_node()
     print "node|" field("NodeName") "|" field("Partitions") "|" field("State") "|" cpus() "|" field("CPUAlloc") "|" \

@@ -14,7 +14,7 @@ exec 4>&1
 absent=$({
   cat
   echo
-  timeout 60 squeue -t all -u "$me" -o '|%10k|%i|%T|%r|%S|%N|%j' # 10 characters of the comment, which may contain anything
+  timeout "${yurt_patience:-60}" squeue -t all -u "$me" -o '|%10k|%i|%T|%r|%S|%N|%j' # seconds; 10 characters of the comment, which may contain anything
   echo "= $?"
 } | awk -F'|' '
   # Tasks are stored as ranges: the cost of pending tasks depends on the number of ranges, not of tasks.

@@ -53,7 +53,7 @@ done' 2> /dev/null < /dev/null
 
 command -v scontrol > /dev/null 2>&1 || exit 0
 section config
-limited scontrol show config || exit 7
+timeout "${yurt_patience:-20}" scontrol show config || exit 7
 section partitions
 limited scontrol -o show partition
 section nodes

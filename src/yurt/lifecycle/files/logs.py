@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 
 from yurt import queue_prefetch
-from yurt.clocks import clocks
+from yurt.clocks import clocks, ending_by
 from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.lifecycle.refresh import early
 from yurt.model import log_chunks
 from yurt.model.files import LogPosition, LogSink, Stream
 from yurt.model.run import Run
 from yurt.model.site_words import Reading
-from yurt.store import Store
+from yurt.store import Entry, Store
 
 Sink = Callable[[Stream, bytes], None]
 """Receives the bytes that a run wrote to one of its logs."""
@@ -22,11 +22,17 @@ Sink = Callable[[Stream, bytes], None]
 def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str:
     """Pass what a run has written so far to `sink`.
 
-    If the run has finished and its folder is unreachable or gone, the part saved on this machine is used. Return a
-    warning about that, or an empty string. NotFoundError if there are no logs.
+    If the run has finished and its folder is unreachable or gone, the part saved on this machine is used; then the site
+    is given only a moment. Return a warning about that, or an empty string. NotFoundError if there are no logs.
     """
-    log = LogPosition(run.id, run.folder)
     entry = store.get(run.id)
+    saved = entry is not None and entry.status.final and store.is_kept(run.id)
+    with ending_by(time.monotonic() + clocks().again if saved else None):
+        return _copy(store, run, entry, sink, lines, saved=saved)
+
+
+def _copy(store: Store, run: Run, entry: Entry | None, sink: Sink, lines: int | None, *, saved: bool) -> str:
+    log = LogPosition(run.id, run.folder)
     if not run.folder and run.race and entry is not None and not entry.status.final:
         return ""  # no candidate has started yet
     if not run.folder:
@@ -44,7 +50,7 @@ def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str
 
         if not log.begun:
             queue_prefetch.prepare("logs", early.logs_basis(run.context, run.folder, lines))
-        connect.named_backend(run.context).files.tail([log], _to(sink), lines=lines)
+        connect.responding_backend(run.context, alone=not saved).files.tail([log], _to(sink), lines=lines)
         if not log.gone:
             return ""
         why = f"the run folder on {run.context} is gone"

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from yurt.clocks import clocks, ending_by
 from yurt.errors import UnreachableError, YurtError
 from yurt.lifecycle.files.logs import copy_saved
 from yurt.lifecycle.refresh.full_disk import checked
@@ -46,6 +47,7 @@ def copy_many(
     """
     warnings: list[str] = []
     by_context: dict[str, list[LogPosition]] = {}
+    kept = {entry.run.id for entry in entries if entry.status.final and store.is_kept(entry.run.id)}
     for entry in entries:
         if not entry.run.folder:  # its site was never reached
             on_end(entry.run.id)
@@ -53,8 +55,11 @@ def copy_many(
         by_context.setdefault(entry.run.context, []).append(LogPosition(entry.run.id, entry.run.folder, over=True))
     for name, readings in by_context.items():
         failure: YurtError | None = None
+        all_kept = all(each.run in kept for each in readings)  # then the site is given only a moment
         try:
-            _tail(connect.named_backend(name).files, readings, sink, lines=lines, on_end=on_end)
+            with ending_by(time.monotonic() + clocks().again if all_kept else None):
+                files = connect.responding_backend(name, alone=not all_kept).files
+                _tail(files, readings, sink, lines=lines, on_end=on_end)
         except YurtError as error:
             failure = error
         left = [each for each in readings if each.gone or not each.done]

@@ -142,7 +142,7 @@ def _silence(context: Context, backend: Backend, planned: Planned) -> Unreachabl
     if planned.unsettled is not None:
         return planned.unsettled.why
     try:
-        connect.check_responds(context, backend)
+        connect.check_responds(context, backend, scheduler=True)
     except UnreachableError as error:
         return error
     return None

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from yurt import queue_prefetch
-from yurt.clocks import clocks
+from yurt.clocks import clocks, within
 from yurt.config import paths
 from yurt.model.digest import checksum
 from yurt.model.poll import RunFiles, days_since, has_folders, split_files
@@ -110,10 +110,12 @@ def _file(path: str) -> str:
 
 
 def _output(context: str, basis: bytes) -> bytes | None:
-    silent = clocks().silent
-    return queue_prefetch.early_output(
-        basis,
-        clocks().slow,
-        silent,
-        lambda: report_slow(f"waiting for {context} to respond; giving up after {silent:.0f} s"),
-    )
+    silent = within(clocks().silent)
+
+    def on_slow(begun: bool) -> None:
+        if silent <= clocks().slow:
+            return
+        slurm = "Slurm on " if begun else ""  # only Slurm makes a query take long
+        report_slow(f"waiting for {slurm}{context} to respond; giving up after {silent:.0f} s")
+
+    return queue_prefetch.early_output(basis, clocks().slow, silent, on_slow)

@@ -58,9 +58,9 @@ class Refreshed(msgspec.Struct, frozen=True):
 
 def _failure(context: str, error: YurtError, known_at: float | None) -> str:
     """Return the warning about a context that could not be queried."""
-    if error.code != "not-responding":
-        return f"cannot query {context}: {error.message.removeprefix(f'{context}: ')}"
     state = "" if known_at is None else f"; showing the state of {time.strftime('%H:%M:%S', time.localtime(known_at))}"
+    if error.code != "not-responding":
+        return f"cannot query {context}: {error.message.removeprefix(f'{context}: ')}{state}"
     return f"{error.message}{state} (`yurt login {context}` tries again now)"
 
 
@@ -96,7 +96,7 @@ def refresh_contexts(
     known_at: dict[str, float | None] = {}
     saved: set[str] = set()
     files: list[RunFiles | None] = [None]
-    verb = verb if len(names) == 1 else ""
+    verb, alone = verb if len(names) == 1 else "", len(names) == 1
 
     def one(index: Store, name: str) -> None:
         try:
@@ -111,6 +111,7 @@ def refresh_contexts(
                 keep=keep,
                 watch=watch,
                 running=running,
+                alone=alone,
             )
             advanced[name] = _upload(index, name, moved, uploads, watch) if moved.large else moved
         except YurtError as error:
@@ -183,8 +184,11 @@ def _refresh(
     keep: bool,
     watch: Watch,
     running: str,
+    alone: bool,
 ) -> tuple[Advanced, RunFiles | None]:
-    backend = connect.responding_backend(context)
+    # A saved cancellation is sent as soon as the site responds, by loops and by commands about several sites, too.
+    urgent = bool(store.cancels(context))
+    backend = connect.responding_backend(context, scheduler=True, alone=alone, urgent=urgent)
     moved = advance(store, context, backend, steps, watch=watch)
     if moved.stopped is not None and moved.stopped.exit_code == 4:
         raise moved.stopped

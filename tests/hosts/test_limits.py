@@ -1,0 +1,194 @@
+"""How long yurt waits for ssh: until it is connected, for a connection of the user's own, for a part of a site."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from yurt import quoting
+from yurt.clocks import clocks, ending_by, within
+from yurt.errors import UnreachableError
+from yurt.hosts import LocalHost, SshHost, rsync_copy, sockets
+from yurt.hosts.passage import pass_through
+from yurt.model.data import Manner
+from yurt.model.progress import on_slow
+from yurt.testing.waiting import eventually
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("YURT_CLOCKS", "silent=2 again=1 slow=0.2")
+    clocks.cache_clear()
+    yield
+    monkeypatch.undo()
+    clocks.cache_clear()
+
+
+def program(folder: Path, text: str) -> list[str]:
+    """A program instead of ssh, which knows no settings of the user."""
+    file = folder / "ssh"
+    file.write_text(f'#!/bin/sh\ncase "$*" in *-G*) exit 0 ;; esac\ncd {folder} || exit 1\n{text}')
+    file.chmod(0o755)
+    return [str(file)]
+
+
+@contextmanager
+def listening(path: Path) -> Iterator[None]:
+    """A process that accepts connections to a socket and never answers, as if it were stopped."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        yield
+
+
+def failure(host: SshHost) -> UnreachableError:
+    with pytest.raises(UnreachableError) as caught:
+        host.run("true")
+    return caught.value
+
+
+def ended(process: int) -> None:
+    """Wait for the end of a process; it may not be reaped."""
+    file = Path(f"/proc/{process}/status")
+    eventually(lambda: not file.exists() or "State:\tZ" in file.read_text())
+
+
+def test_a_stopped_connection_of_the_users_own(tmp_path: Path, quick: None) -> None:
+    own = sockets.folder() / "it's own"
+    config = tmp_path / "config"
+    config.write_text(f'Host frozen\n  HostName 127.0.0.1\n  Port 1\n  ControlMaster auto\n  ControlPath "{own}"\n')
+    with listening(own):
+        error = failure(SshHost("frozen", "a@frozen", ["-F", str(config)]))
+    assert (error.code, error.exit_code) == ("ssh-timeout", 4)
+    assert error.message == "frozen: the connection that your ssh configuration shares does not respond"
+    assert error.hint.endswith(f"`rm {quoting.quote(str(own))}`"), error.hint
+
+
+def test_what_takes_too_long_to_connect_is_ended_with_its_children(tmp_path: Path, quick: None) -> None:
+    host = SshHost("slow", "a@slow", program=program(tmp_path, "sleep 600 &\necho $! > child\nwait\n"))
+    error = failure(host)
+    assert error.code == "ssh-timeout" and error.message == "slow: the connection to a@slow timed out"
+    ended(int((tmp_path / "child").read_text()))
+
+
+def test_commands_at_once_make_one_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that wait for another one's attempt get its error, and no advice about a login."""
+    text = "echo x >> ledger\nuntil [ -e go ]; do sleep 0.05; done\necho 'ssh: Connection timed out' >&2\nexit 255\n"
+    argv, waiting, lock = program(tmp_path, text), set[int](), sockets.lock
+
+    def counted(file: str) -> int | None:
+        found = lock(file)
+        if found is None:
+            waiting.add(threading.get_ident())
+        return found
+
+    monkeypatch.setattr(sockets, "lock", counted)
+    with ThreadPoolExecutor(4) as pool:
+        errors = [pool.submit(failure, SshHost("dead", "a@dead", program=argv)) for _ in range(4)]
+        eventually(lambda: len(waiting) == 3)
+        (tmp_path / "go").touch()
+        found = [(each.result().code, each.result().message) for each in errors]
+    assert found == [("ssh-timeout", "dead: the connection to a@dead timed out")] * 4
+    assert (tmp_path / "ledger").read_text() == "x\n"
+
+
+def test_another_command_that_does_not_get_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: None
+) -> None:
+    monkeypatch.setattr("yurt.hosts.master.MARGIN", -2.0)
+    host = SshHost("dead", "a@dead", program=program(tmp_path, "exit 255\n"))
+    descriptor = sockets.lock(f"{host.master.socket}.lock")
+    assert descriptor is not None
+    error = failure(host)
+    os.close(descriptor)
+    assert error.code == "ssh-timeout" and "another yurt command is still connecting to a@dead" in error.message
+
+
+@pytest.mark.parametrize("text", ["exit 3\n", 'read -r line\neval "$*" < /dev/null\n'])
+def test_dotfiles_that_end_the_shell_are_named(tmp_path: Path, text: str) -> None:
+    """As `exit` and `read` in ~/.bashrc."""
+    host = SshHost("odd", "a@odd", program=program(tmp_path, f"while [ $# -gt 1 ]; do shift; done\n{text}"))
+    with listening(host.master.socket):
+        error = failure(host)
+    assert error.code == "login-shell" and "as with `exit` or `read` in ~/.bashrc (exit code" in error.message
+    assert "check the dotfiles" in error.hint
+
+
+def test_the_user_reads_what_part_of_a_site_is_slow(tmp_path: Path, quick: None) -> None:
+    said = list[str]()
+
+    def listen(text: str) -> None:
+        said.append(text)
+        (tmp_path / "go").touch()
+
+    on_slow(listen)
+    try:
+        script = 'until [ -e "$1" ]; do sleep 0.05; done'
+        assert LocalHost().run(script, str(tmp_path / "go"), part="Slurm").code == 0
+    finally:
+        on_slow(None)
+    assert said == ["waiting for Slurm on this machine to respond; giving up after 2 s"]
+
+
+def test_a_site_that_did_not_respond_gets_a_moment(tmp_path: Path, quick: None) -> None:
+    host = SshHost("far", "a@far", program=["no-such-program"])
+    assert (host.limit(), host.limit("Slurm"), host.gave_up("Slurm")) == (2, 2, False)
+    host.note_silent("Slurm")
+    assert (host.limit(), host.limit("Slurm"), host.gave_up("Slurm")) == (2, 1, True)
+    assert SshHost("far", "a@far", program=["no-such-program"]).limit("Slurm") == 1
+    before = host.silent_since("Slurm")
+    host.note_silent("Slurm")
+    assert host.silent_since("Slurm") == before, "after a minute, it gets the full time again"
+    file = Path(f"{host.master.socket}.Slurm")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    os.utime(file, (time.time() - 61, time.time() - 61))
+    assert host.limit("Slurm") == 2
+    host.note_response("Slurm")
+    assert host.silent_since("Slurm") is None and not host.gave_up("Slurm")
+
+
+def test_the_users_own_limit_is_kept_and_not_recorded(quick: None) -> None:
+    host = SshHost("far", "a@far", program=["no-such-program"])
+    with ending_by(time.monotonic() + 0.5):
+        assert 0 < host.limit() <= 0.5
+        with ending_by(None):
+            assert host.limit() <= 0.5
+        host.note_silent()
+    assert host.silent_since() is None and host.limit() == 2
+    with ending_by(time.monotonic() - 1):
+        assert within(60) == 0.1
+
+
+def transfer(host: SshHost, folder: Path) -> None:
+    rsync_copy.get(host, "/far/", folder / "here/", Manner(), lambda _done, _total: None)
+
+
+def command(host: SshHost, folder: Path) -> None:
+    del folder
+    pass_through(host, "true")
+
+
+@pytest.mark.parametrize("what", [transfer, command])
+def test_what_does_not_begin_is_ended(tmp_path: Path, quick: None, what: Callable[[SshHost, Path], None]) -> None:
+    """As with a master that is stopped."""
+    said = list[str]()
+    host = SshHost("far", "a@far", program=program(tmp_path, "sleep 600 &\necho $! > child\nwait\n"))
+    on_slow(said.append)
+    try:
+        with listening(host.master.socket), pytest.raises(UnreachableError) as caught:
+            what(host, tmp_path)
+    finally:
+        on_slow(None)
+    assert (caught.value.code, caught.value.message) == ("timed-out", "far: no response within 2 s")
+    assert said == ["waiting for far to respond; giving up after 2 s"]
+    assert host.gave_up()
+    ended(int((tmp_path / "child").read_text()))
