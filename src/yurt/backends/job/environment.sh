@@ -37,7 +37,11 @@ use_env() { # use_env FOLDER [unpack]: an environment that yurt built; waits whi
     [ "$yurt_still" -lt 90 ] || fail "the build of its environment ${1##*/} was interrupted; repeat it with \`yurt env build\`"
     sleep 1
   done
-  [ -z "$yurt_recorded" ] || touch -c "$1/used" 2> /dev/null
+  if [ -n "$yurt_recorded" ]; then
+    touch -c "$1/used" 2> /dev/null
+    yurt_now=$(env_changes "$yurt_env_path")
+    [ -z "$yurt_now" ] || fail "its environment ${1##*/} is not as it was built: $yurt_now; build it again with \`yurt env build\`"
+  fi
   unset yurt_last yurt_still yurt_now
   [ -z "${2-}" ] || use_copy "$1"
   if [ -d "$yurt_env_path/conda-meta" ]; then use_conda "$yurt_env_path" "$(cat "$1/conda" 2> /dev/null)"; else use_venv "$yurt_env_path"; fi
