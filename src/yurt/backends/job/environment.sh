@@ -44,7 +44,12 @@ use_env() { # use_env FOLDER [unpack]: an environment that yurt built; waits whi
   fi
   unset yurt_last yurt_still yurt_now
   [ -z "${2-}" ] || use_copy "$1"
-  if [ -d "$yurt_env_path/conda-meta" ]; then use_conda "$yurt_env_path" "$(cat "$1/conda" 2> /dev/null)"; else use_venv "$yurt_env_path"; fi
+  if [ -d "$yurt_env_path/conda-meta" ]; then
+    [ -n "${PYTHONNOUSERSITE+x}" ] || export PYTHONNOUSERSITE=1 # as in a venv, packages in ~/.local are not a part of it
+    use_conda "$yurt_env_path" "$(cat "$1/conda" 2> /dev/null)"
+  else
+    use_venv "$yurt_env_path"
+  fi
 }
 use_conda() { # use_conda NAME [PROGRAM]
   for yurt_each in ${2:+"$2"} conda "$HOME/miniconda3/bin/conda" "$HOME/miniforge3/bin/conda" "$HOME/anaconda3/bin/conda"; do
