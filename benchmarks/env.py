@@ -35,7 +35,7 @@ def main() -> int:
             hand["uv"] = f"{uv} venv -q by-hand && {install}"
         rows: dict[str, list[float]] = {name: [] for name in ("yurt", *hand)}
         for _turn in range(TURNS):
-            on_alpha(bench, f"rm -rf {SITE_ENVS}")
+            on_alpha(bench, f"chmod -R u+w {SITE_ENVS}; rm -rf {SITE_ENVS}")
             rows["yurt"].append(bench.seconds(build, folder=project))
             for name, line in hand.items():
                 command = [*bench.ssh, "alice@alpha", f"bash -lc {shlex.quote(line)}"]

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.wheels import make_repository, tiny
-from yurt.backends.shell.envs import builder
+from yurt.backends import scripts
+from yurt.backends.shell.env_answers import read_states
+from yurt.backends.shell.envs import REMOVE, builder
 from yurt.envs import uv_program
 from yurt.lab.index import Index
+
+PLAIN = 65534
+"""The id of a user without permissions."""
 
 
 @pytest.fixture(params=["pip", "uv"])
@@ -39,7 +47,7 @@ def digest(wheel: Path) -> str:
     return hashlib.sha256(wheel.read_bytes()).hexdigest()
 
 
-def build(folder: Path, uv: str, shelf: Path | None, *, index: str = "") -> str:
+def build(folder: Path, uv: str, shelf: Path | None, *, index: str = "", nonce: str = "1234abcd", **user: Any) -> str:
     """Run the builder with a folder of packages in place of an index, in pip's settings; return its output."""
     script = folder / "build.sh"
     script.write_text(builder())
@@ -48,7 +56,7 @@ def build(folder: Path, uv: str, shelf: Path | None, *, index: str = "") -> str:
     settings.write_text(f"[global]\nno-index = true\nfind-links =\n    {shelf}\n" if shelf else "")
     if index:
         settings.write_text(f"[global]\nindex-url = {index}\n")
-    argv = ["setsid", "-w", "bash", str(script), str(folder), "1234abcd", "lock", sys.executable, uv, "", ""]
+    argv = ["setsid", "-w", "bash", str(script), str(folder), nonce, "lock", sys.executable, uv, "", ""]
     subprocess.run(argv, env=plain | {"PIP_CONFIG_FILE": str(settings)}, check=False, timeout=120)
     return (folder / "build.log").read_text()
 
@@ -94,6 +102,7 @@ def test_what_the_index_lacks_is_listed_and_then_taken_from_uploads(folder: Path
     build(folder, uv, shelf)
     assert installed(folder) == {"there-1.0", "behind-2.0", "unknown-1.0", "fast-1.0+site", "thing-4.5", "direct-1.0"}
     assert not (folder / "failed").exists() and not (folder / "wait.7").exists()
+    assert writable(folder / "env-1234abcd") == []
 
 
 def test_any_index_may_have_the_locked_file(folder: Path, tmp_path: Path) -> None:
@@ -108,8 +117,77 @@ def test_any_index_may_have_the_locked_file(folder: Path, tmp_path: Path) -> Non
     assert installed(folder) == {"one-2.0"}
 
 
-def test_an_index_that_only_the_users_machine_reaches(folder: Path, tmp_path: Path) -> None:
+def writable(folder: Path) -> list[Path]:
+    """Return what somebody may write to, in a folder and itself."""
+    return [each for each in (folder, *folder.rglob("*")) if not each.is_symlink() and each.stat().st_mode & 0o222]
+
+
+def test_it_is_read_only_and_checked_by_its_list(folder: Path, tmp_path: Path) -> None:
     wheels = [tiny(tmp_path / "shelf", name) for name in ("one", "two")]
     (folder / "lock").write_text("".join(map(line, wheels)))
-    log = build(folder, uv_program.find(), None, index="http://127.0.0.1:9/simple")
-    assert (folder / "lacking").read_text().split() == ["one", "two"] and not (folder / "failed").exists(), log
+    (folder / "pack").touch()
+    build(folder, uv_program.find(), tmp_path / "shelf")
+    env, copy = folder / "env-1234abcd", tmp_path / "copy"
+    assert {"one-1.0", "two-1.0"} <= set((env / ".packages").read_text().split())
+    assert writable(env) == []
+    copy.mkdir()
+    subprocess.run(["tar", "-x", "-p", "-f", f"{env}.tar", "-C", copy], check=True)
+    assert len(writable(copy)) == sum(not each.is_symlink() for each in (copy, *copy.rglob("*"))), "its job removes it"
+
+    parts = [scripts.text(name, "job") for name in ("environment.sh", "env_state.sh")]
+    use = "".join(parts) + f"yurt_recorded={tmp_path}/why; use_env {folder} && command -v python"
+
+    def used() -> str:
+        done = subprocess.run(["bash", "-c", use], capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    def seen() -> tuple[str, str]:
+        text = scripts.text("env_state.sh", "job") + scripts.text("env_look.sh")
+        argv = ["bash", "-c", text, "bash", "yes", "0", str(folder)]
+        (state,) = read_states(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+        return state.condition, state.change
+
+    assert used() == f"{env}/bin/python\n" and seen() == ("ready", "")
+    (site,) = env.glob("lib/python*/site-packages")
+    site.chmod(0o700)
+    (site / "tqdm-4.67.1.dist-info").mkdir()
+    shutil.move(site / "one-1.0.dist-info", tmp_path)
+    change = "one-1.0 is missing, tqdm-4.67.1 was added"
+    assert (
+        used() == f"yurt: its environment abc is not as it was built: {change}; build it again with `yurt env build`\n"
+    )
+    assert seen() == ("changed", change)
+    build(folder, uv_program.find(), tmp_path / "shelf", nonce="5678abcd")
+    assert seen() == ("ready", "") and used() == f"{folder}/env-5678abcd/bin/python\n"
+    assert env.exists(), "a run may still be using it"
+
+
+@pytest.mark.parametrize("how", ["remove", "prune", "build"])
+def test_a_read_only_environment_is_removed(how: str) -> None:
+    """By a plain user: permissions do not stop root."""
+    user: dict[str, Any] = {} if os.geteuid() else {"user": PLAIN, "group": PLAIN, "extra_groups": []}
+    with tempfile.TemporaryDirectory(dir="/tmp") as top:
+        folder = Path(top) / "envs" / "0123456789abcdef"
+        for name in ("env-1", "env-2"):
+            (folder / name / "lib" / "deep").mkdir(parents=True)
+            (folder / name / "lib" / "deep" / "file").touch()
+        for name, text in {"lock": "x", "ready": "env-2 3 1", "retired": "env-1 3 1\n"}.items():
+            (folder / name).write_text(text)
+        if user:
+            subprocess.run(["chown", "-R", f"{PLAIN}:{PLAIN}", top], check=True)
+        subprocess.run(["chmod", "-R", "a-w", folder / "env-1", folder / "env-2"], check=True)
+        state = scripts.text("env_state.sh", "job")
+        chosen = [top, top, "60", "", f"replaced:{folder.name}"]
+        script, words = {
+            "remove": (REMOVE, [str(folder)]),
+            "prune": (f"queue() {{ :; }}\n{state}{scripts.text('env_prune.sh')}", chosen),
+            "build": (f'{state}remove_env_files "$@"', [f"{folder}/env-1", f"{folder}/absent"]),
+        }[how]
+        subprocess.run(["bash", "-c", script, "bash", *words], check=True, cwd="/", **user)
+        kept = {
+            "remove": {"lock"},
+            "prune": {"lock", "ready", "env-2"},
+            "build": {"lock", "ready", "env-2", "retired"},
+        }[how]
+        assert {each.name for each in folder.iterdir()} == kept
+        subprocess.run(["chmod", "-R", "u+w", top], check=True)

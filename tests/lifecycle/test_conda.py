@@ -44,13 +44,16 @@ def test_a_missing_environment_is_the_reason(laptop: Laptop, ssh: Ssh) -> None:
 @pytest.mark.slow
 def test_yurt_builds_an_environment_of_conda(laptop: Laptop, ssh: Ssh) -> None:
     (laptop.project / "environment.yml").write_text(ENVIRONMENT)
-    (laptop.project / "train.py").write_text("import sys, tiny\nprint(tiny.x, sys.prefix)\n")
+    (laptop.project / "train.py").write_text(
+        "import os, sys, tiny\nprint(tiny.x, sys.prefix, os.environ['PYTHONNOUSERSITE'])\n"
+    )
     first = laptop.run("alpha", "train.py")
     assert first["run"]["env"]["title"] == "environment.yml" and first["status"]["building"]
     ended = laptop.ended(first["run"]["id"])
     assert ended["state"] == "completed", ended
-    one, prefix = laptop.quick("logs", first["run"]["id"]).out.split()
-    assert one == "1" and prefix.startswith(f"{ended['env']['folder']}/env-")
+    one, prefix, alone = laptop.quick("logs", first["run"]["id"]).out.split()
+    assert one == alone == "1" and prefix.startswith(f"{ended['env']['folder']}/env-")
+    assert ssh("alpha", f"find {prefix} -type d -perm -200; find miniforge3/pkgs -type f ! -perm -200").split() == []
     again = laptop.run("alpha", "--env-place", "tmpdir", "train.py")
     assert not again["status"]["building"] and laptop.ended(again["run"]["id"])["state"] == "completed"
     for each in (first, again):
@@ -76,7 +79,7 @@ TOOLS = "/lustre/scratch/alice/yurt/tools"
 @pytest.fixture
 def beta(lab: Lab) -> Iterator[Callable[[str], str]]:
     """A function that runs a command on beta, which has no programs of yurt before and after."""
-    clear = f"rm -rf {TOOLS} {TOOLS}/../envs"
+    clear = f"chmod -R u+w {TOOLS}/../envs; rm -rf {TOOLS} {TOOLS}/../envs"
     ssh = partial(Ssh(lab), "beta")
     ssh(clear)
     yield ssh

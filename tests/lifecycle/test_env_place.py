@@ -113,7 +113,7 @@ def test_in_the_home_folder(laptop: Laptop, ssh: Ssh) -> None:
     assert not again["status"]["building"] and said(laptop, again["run"]["id"]) == [task]
     (view,) = laptop("env", "list", "beta", "--json").json["data"]
     assert (view["place"], view["condition"], view["folder"]) == ("home", "ready", run["env"]["folder"])
-    ssh("beta", f"rm {task['prefix']}/lib/python3*/site-packages/six.py")
+    ssh("beta", f"chmod -R u+w {task['prefix']}; rm {task['prefix']}/lib/python3*/site-packages/six.py")
     (view,) = laptop("env", "list", "beta", "--json").json["data"]
     assert view["condition"] == "purged"
     shown = laptop("--context", "beta", "env", "show", view["address"][:5], "--json").json["data"]

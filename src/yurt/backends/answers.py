@@ -69,6 +69,8 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     base_missing: bool = False
     needs_env: bool = False
     """Whether the environment of the run is neither built nor being built."""
+    env_change: str = ""
+    """How the packages of its environment differed from those that were built; it is built again."""
     building: bool = False
     """Whether the job is held until the environment is built."""
     changed: ChangedFiles = ChangedFiles()

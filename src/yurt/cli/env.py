@@ -77,6 +77,12 @@ def _print_built(found: EnvView) -> None:
     print(f"{found.address} ready on {found.context}: {_packages(found)}, Python {found.python}, {_size(found)}")
 
 
+def _state(found: EnvView) -> str:
+    if found.change:
+        return f"changed: {found.change}; `yurt env build` builds it again"
+    return found.condition + (f": {found.failure}" if found.failure else "")
+
+
 def _packages(found: EnvView) -> str:
     return render.count(found.packages or found.installed, "package")
 
@@ -159,7 +165,7 @@ def _print_shown(found: EnvShown) -> None:
         [
             ("environment", each.address),
             ("context", each.context),
-            ("state", each.condition + (f": {each.failure}" if each.failure else "")),
+            ("state", _state(each)),
             ("from", each.title),
             ("project", each.project),
             ("python", each.python),

@@ -13,7 +13,7 @@ EnvPlace = Literal["scratch", "home", "tmpdir"]
 """Where an environment is kept: in yurt's folder on the site, in the home folder there, or in yurt's folder and, in a
 job, unpacked onto the disk of each node."""
 
-EnvCondition = Literal["ready", "building", "failed", "purged", "none"]
+EnvCondition = Literal["ready", "building", "failed", "changed", "purged", "none"]
 
 
 class RunEnv(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +140,8 @@ class EnvState(msgspec.Struct, frozen=True, kw_only=True):
     """Why the last build failed, and the end of its log."""
     lacking: list[str] = []
     """The packages that the index of the site lacks; the build waits until their files are uploaded."""
+    change: str = ""
+    """How its packages differ from those that were built, if somebody has added some."""
     lock: str = ""
 
 

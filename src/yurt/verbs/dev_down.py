@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from yurt.dev import desks, holder
+from yurt.dev import added, desks, holder
+from yurt.dev.added import AddedPackage
 from yurt.dev.ask import ask
 from yurt.dev.desks import Desk
 from yurt.errors import RefusedError, UnreachableError, YurtError
@@ -42,6 +43,12 @@ class Down(msgspec.Struct, frozen=True, kw_only=True):
     """The version with the last state of the workspace; 0 if no backup was made."""
     follow_up: str = ""
     """The queued run that was cancelled too."""
+    added: list[AddedPackage] = []
+    """The packages that were added on it and that runs do not have."""
+    dropped: bool = False
+    """Whether these were removed; else they stay in the workspace."""
+    declare: str = ""
+    """How the project declares them."""
 
 
 def find(name: str, context: str = "") -> Desk:
@@ -66,8 +73,12 @@ def risk(name: str, context: str = "") -> str:
     return f"v{newest.number} is damaged, so its files may be only on the node: " if newest.damaged else ""
 
 
-def down(name: str, *, context: str = "", now: bool = False, watch: Watch = unwatched) -> Result[Down]:
+def down(
+    name: str, *, context: str = "", now: bool = False, drop: bool = False, watch: Watch = unwatched
+) -> Result[Down]:
     """End a dev node. While it runs, it first makes a backup and verifies it, unless `now`.
+
+    `drop`: without the packages that were added on it.
 
     Its queued follow-up is cancelled before it ends. RefusedError: the backup failed; UnreachableError: the dev node
     does not answer. In both cases it keeps its node. Interrupted: the user stopped waiting. No other job is touched.
@@ -77,21 +88,22 @@ def down(name: str, *, context: str = "", now: bool = False, watch: Watch = unwa
         desk, store = find(name, context), folders.store()
         after = " after its backup" if desk.entry.status.state == "running" and not now else ""
         note = f"dev node '{name}' may still end by itself{after}; see `yurt dev status{named(name)}`"
-        return _end(desk, store, now, watch)
+        return _end(desk, store, now, drop, watch)
     except KeyboardInterrupt:
         raise Interrupted(note) from None
 
 
-def _end(desk: Desk, store: Store, now: bool, watch: Watch) -> Result[Down]:
+def _end(desk: Desk, store: Store, now: bool, drop: bool, watch: Watch) -> Result[Down]:
     entry, version, notes = desk.entry, 0, []
+    packages: list[AddedPackage] = []
     ask_first = entry.status.state == "running" and not now
     if desk.follow_up is not None:  # it would start when the present one ends
         if ask_first:
             _asked(store, entry, {"do": "backup", "reason": "down"}, watch)
         _cancel(store, desk.follow_up)
     if ask_first:
-        answer = _asked(store, entry, {"do": "down", "backup": True}, watch)
-        version = int(answer.get("version") or 0)
+        answer = _asked(store, entry, {"do": "down", "backup": True, "drop": drop}, watch)
+        version, packages = int(answer.get("version") or 0), added.read(answer.get("added"))
         notes = [f"v{version}: {answer['note']}"] if answer.get("note") else []
         watch(Event(f"waiting for the end of run {entry.run.id}"))
         (entry,) = until_ended(store, [entry.run.id], timeout=ENDING)
@@ -102,6 +114,7 @@ def _end(desk: Desk, store: Store, now: bool, watch: Watch) -> Result[Down]:
                 hint=f"see it with `yurt show {entry.run.id}`",
             )
     else:
+        notes = ["no packages were removed, as the dev node is not running"] if drop else []
         _cancel(store, entry)
         (entry,) = until_ended(store, [entry.run.id], timeout=ENDING)
     done = Down(
@@ -111,6 +124,9 @@ def _end(desk: Desk, store: Store, now: bool, watch: Watch) -> Result[Down]:
         state=entry.status.state,
         version=version,
         follow_up="" if desk.follow_up is None else desk.follow_up.run.id,
+        added=packages,
+        dropped=drop and bool(packages),
+        declare="" if entry.run.env is None else added.declaring(entry.run.env.title, packages),
     )
     return Result(kind="dev-down", data=done, warnings=notes)
 

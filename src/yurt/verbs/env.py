@@ -48,7 +48,7 @@ class EnvView(msgspec.Struct, frozen=True, kw_only=True):
     """Its address: a checksum of the declaration, the modules, the Python version and the platform."""
     context: str
     condition: EnvCondition
-    """ready; building; failed; purged: files were deleted; none: not built."""
+    """ready; building; failed; changed: packages were added to it; purged: files were deleted; none: not built."""
     title: str = ""
     """The file that declares it."""
     project: str = ""
@@ -77,6 +77,8 @@ class EnvView(msgspec.Struct, frozen=True, kw_only=True):
     """Its folder on the context."""
     failure: str = ""
     """Why the last build failed."""
+    change: str = ""
+    """How its packages differ from those that were built, if some were added."""
 
 
 class EnvShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -296,6 +298,7 @@ def _view(state: EnvState, context: str) -> EnvView:
         place="home" if layout.in_home(state.folder) else "scratch",
         folder=state.folder,
         failure=state.failure.partition("\n")[0] if state.condition == "failed" else "",
+        change=state.change,
     )
     if known is None:
         return view

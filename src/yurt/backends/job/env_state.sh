@@ -1,7 +1,8 @@
 # The folder of an environment, ENVS/ADDRESS, and what is in it. Only definitions: the script that needs them follows.
-# `ready` names the folder in it that is complete, and the number of its entries. `builder` names the process that is
-# building, which changes `beat` every few seconds. `failed` is why the last build failed. A file wait.JOB is a job held
-# until the end; the word in it is empty, or says that the job also waits for a home sync: see homesync/gate.sh.
+# `ready` names the folder in it that is complete, and the number of its entries; `.packages` in that one lists what was
+# installed. `builder` names the process that is building, which changes `beat` every few seconds. `failed` is why the
+# last build failed. A file wait.JOB is a job held until the end; the word in it is empty, or says that the job also waits
+# for a home sync: see homesync/gate.sh.
 # shellcheck disable=SC2034 # for the script that needs it
 env_is_ready() { # env_is_ready FOLDER: sets yurt_env_path, yurt_env_entries and yurt_env_kilobytes
   yurt_env_path='' yurt_env_entries='' yurt_env_kilobytes=''
@@ -9,8 +10,21 @@ env_is_ready() { # env_is_ready FOLDER: sets yurt_env_path, yurt_env_entries and
   yurt_env_path=$1/$yurt_env_path
   [ -d "$yurt_env_path" ]
 }
-env_is_whole() { # env_is_whole FOLDER: whether it is ready, and no purge has removed files from it
-  env_is_ready "$1" && [ -x "$yurt_env_path/bin/python" ] && [ "$(find "$yurt_env_path" | wc -l)" -ge "$yurt_env_entries" ]
+env_is_whole() { # env_is_whole FOLDER: whether it is ready, no purge has removed files from it, and nobody has changed it
+  env_is_ready "$1" && [ -x "$yurt_env_path/bin/python" ] &&
+    [ "$(find "$yurt_env_path" | wc -l)" -ge "$yurt_env_entries" ] && [ -z "$(env_changes "$yurt_env_path")" ]
+}
+env_packages() { # env_packages PATH: prints the packages of an environment: names in one or two folders, no file is read
+  (cd "$1" && ls conda-meta lib/python*/site-packages) 2> /dev/null |
+    sed -n 's/[.]dist-info$//p; s/[.]egg-info$//p; s/[.]json$//p' | LC_ALL=C sort -u
+}
+env_changes() { # env_changes PATH: prints how its packages differ from those that were built: `six-1.17.0 is missing`
+  [ -e "$1/.packages" ] || return 0 # an earlier version of yurt built it
+  env_packages "$1" | LC_ALL=C comm -3 "$1/.packages" - |
+    awk -F '\t' 'NR < 6 { text = text (NR > 1 ? ", " : "") ($2 == "" ? $1 " is missing" : $2 " was added") } END { print text }'
+}
+remove_env_files() { # remove_env_files PATH...: those of environments are read-only
+  rm -rf -- "$@" 2> /dev/null || { find "$@" -type d -exec chmod u+w {} + 2> /dev/null; rm -rf -- "$@"; }
 }
 env_is_packed() { # env_is_packed FOLDER: whether it is ready, and also one file, NAME.tar, for the disks of nodes
   env_is_ready "$1" && [ -s "$yurt_env_path.tar" ]

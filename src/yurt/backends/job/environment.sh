@@ -37,10 +37,19 @@ use_env() { # use_env FOLDER [unpack]: an environment that yurt built; waits whi
     [ "$yurt_still" -lt 90 ] || fail "the build of its environment ${1##*/} was interrupted; repeat it with \`yurt env build\`"
     sleep 1
   done
-  [ -z "$yurt_recorded" ] || touch -c "$1/used" 2> /dev/null
+  if [ -n "$yurt_recorded" ]; then
+    touch -c "$1/used" 2> /dev/null
+    yurt_now=$(env_changes "$yurt_env_path")
+    [ -z "$yurt_now" ] || fail "its environment ${1##*/} is not as it was built: $yurt_now; build it again with \`yurt env build\`"
+  fi
   unset yurt_last yurt_still yurt_now
   [ -z "${2-}" ] || use_copy "$1"
-  if [ -d "$yurt_env_path/conda-meta" ]; then use_conda "$yurt_env_path" "$(cat "$1/conda" 2> /dev/null)"; else use_venv "$yurt_env_path"; fi
+  if [ -d "$yurt_env_path/conda-meta" ]; then
+    [ -n "${PYTHONNOUSERSITE+x}" ] || export PYTHONNOUSERSITE=1 # as in a venv, packages in ~/.local are not a part of it
+    use_conda "$yurt_env_path" "$(cat "$1/conda" 2> /dev/null)"
+  else
+    use_venv "$yurt_env_path"
+  fi
 }
 use_conda() { # use_conda NAME [PROGRAM]
   for yurt_each in ${2:+"$2"} conda "$HOME/miniconda3/bin/conda" "$HOME/miniforge3/bin/conda" "$HOME/anaconda3/bin/conda"; do

@@ -10,7 +10,7 @@
 # environment's; empty if there are none.
 # ENV is the folder of the environment that the run needs, after `check:`, after `pack:` if it must be packed, or after
 # `hold:` if its build has just begun.
-# Output is one line: need (then the trees on the site) | started WINNER | live JOB | submitted JOB | need-env
+# Output is one line: need (then the trees on the site) | started WINNER | live JOB | submitted JOB | need-env CHANGES
 # A line `building` before it: the job is held until the environment is built.
 # Before it may be lines of have_code: changed COUNT FILE.
 # For a sweep, a line for each submitted group: submitted JOB START:OFFSET:TASKS
@@ -159,7 +159,7 @@ if [ "$env_mode" = hold ]; then
 elif [ -n "$env" ]; then
   touch -c "$env/used" 2> /dev/null # before the look: a removal that has just renamed the folder puts it back
   if ! { env_is_whole "$env" && { [ "$env_mode" != pack ] || env_is_packed "$env"; }; }; then
-    env_is_building "$env" || { echo need-env && exit 0; }
+    env_is_building "$env" || { echo "need-env $(env_changes "$yurt_env_path")" && exit 0; }
     hold=yes
   fi
 fi

@@ -320,7 +320,7 @@ def read_placed(text: str, *, sweep: bool) -> Placed:
     files = ChangedFiles([name for _count, name in changed], int(changed[0][0])) if changed else ChangedFiles()
     word, _, rest = (lines or [""])[0].partition(" ")
     if word == "need-env":
-        return Placed(needs_env=True, changed=files)
+        return Placed(needs_env=True, env_change=rest, changed=files)
     if word == "need":
         return Placed(needs=lines[1:], changed=files)
     if word == "started":

@@ -66,6 +66,7 @@ def read_states(text: str) -> list[EnvState]:
                 used=_time(lines.get("used")),
                 definition=(lines.get("definition") or [""])[0].encode(),
                 lacking=lines.get("lacking", []),
+                change=(lines.get("change") or [""])[0],
                 failure="\n".join(lines.get("failed", [])).strip(),
                 lock="\n".join(lines.get("lock", [])),
             )

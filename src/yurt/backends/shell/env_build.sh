@@ -64,7 +64,7 @@ beat() { # in the background, as long as the builder lives
 end() { # end [REASON]: with a reason, the build has failed; not if only the packed file is missing
   trap '' TERM INT HUP
   if [ -n "${1-}" ] && [ -z "$built" ]; then
-    rm -rf "$name"
+    remove_env_files "$name"
     [ -e "$tools/conda-$nonce/complete" ] || rm -rf "$tools/conda-$nonce"
     if ! mv -f "$name.cache/lacking" lacking 2> /dev/null; then
       { printf '%s\n' "$1" && tail -c 20000 build.log; } > "failed.$nonce" && mv -f "failed.$nonce" failed
@@ -204,8 +204,13 @@ create() { # in build.log
 pack() { # makes one file of the environment, not compressed: unpacking is then as fast as the disks. Runs do without it
   [ -e pack ] && env_is_ready . || return 0
   echo packing > phase
-  tar -c -f "packing.$nonce" -C "$yurt_env_path" . 2>> build.log &
+  # A copy belongs to one job, which removes it: it is not read-only.
+  tar -c --mode=u+w -f "packing.$nonce" -C "$yurt_env_path" . 2>> build.log &
   if wait $!; then mv -f "packing.$nonce" "$yurt_env_path.tar"; fi
+}
+
+protect() { # makes the environment read-only: many runs use it. A file with several names is also one of conda's cache
+  find "$name" \( -type d -o -type f -links 1 \) -perm /222 -exec chmod a-w {} +
 }
 
 name=env-$nonce
@@ -221,7 +226,7 @@ if env_is_whole .; then
 fi
 if [ -e ready ]; then cat ready >> retired && remove_first ready; fi # a purge has removed files of it; runs may be using it
 for each in env-*; do # left by interrupted builds
-  [ "$each" = "$name" ] || grep -s -q -F -e "$each " retired || rm -rf "$each"
+  [ "$each" = "$name" ] || grep -s -q -F -e "$each " retired || remove_env_files "$each"
 done
 (
   [ $# -eq 0 ] || load_modules "$modules"
@@ -231,6 +236,7 @@ done
 wait $! || end "$(reason=$(last_error) && echo "${reason:-the build failed}")"
 "$name/bin/python" -c '' > /dev/null 2>> build.log || end "the Python of the environment does not run"
 rm -rf "$name.cache"
+env_packages "./$name" > "$name/.packages" || end "no space left for the list of packages"
 entries=$(find "$name" | wc -l) kilobytes=$(du -sk "$name" | cut -f 1)
 # uv does not say so if it cannot write what it compiles; each run would then compile all packages again.
 if [ "$kind" = lock ] && [ -n "$uv" ] && [ -z "${PYTHONPYCACHEPREFIX-}" ]; then
@@ -238,6 +244,7 @@ if [ "$kind" = lock ] && [ -n "$uv" ] && [ -z "${PYTHONPYCACHEPREFIX-}" ]; then
   [ $((compiled * 4)) -ge "$sources" ] || end "no space left on device for the compiled files of the environment"
 fi
 [ "$(cat builder 2> /dev/null)" = "$nonce" ] || end "another builder has taken over"
+protect
 write_first ready "$name $((entries)) $kilobytes" > /dev/null || end "no space left for the environment"
 built=yes
 : > used

@@ -18,7 +18,11 @@ for folder; do
   elif [ -e failed ]; then
     echo "= failed $folder"
   elif [ -e ready ]; then
-    echo "= purged $folder"
+    changes=$(env_changes "$yurt_env_path")
+    case $changes in
+      *' was added'*) printf '= changed %s\nchange %s\n' "$folder" "$changes" ;;
+      *) echo "= purged $folder" ;;
+    esac
   else
     echo "= none $folder"
   fi

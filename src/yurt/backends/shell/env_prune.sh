@@ -51,7 +51,7 @@ finish_removal() { # finish_removal ADDRESS
   for each in lock explicit; do
     [ ! -e ".going.$1/$each" ] || [ -e "$1/$each" ] || mv -f ".going.$1/$each" "$1/$each"
   done
-  rm -rf ".going.$1"
+  remove_env_files ".going.$1"
 }
 remove_env() { # remove_env ADDRESS: whether it was removed
   # A submission renews `used` before it looks whether the environment is complete; this looks after the renaming.
@@ -64,7 +64,7 @@ remove_replaced() { # remove_replaced ADDRESS
   name='' old=
   read -r name _ < "$1/ready"
   while read -r old _; do
-    case $old in "$name" | */*) ;; env-?*) rm -rf "${1:?}/$old" ;; esac
+    case $old in "$name" | */*) ;; env-?*) remove_env_files "${1:?}/$old" ;; esac
   done < "$1/retired"
   rm -f "$1/retired"
 }

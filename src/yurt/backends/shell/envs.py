@@ -45,6 +45,7 @@ REMOVE = """\
 for each; do # its lock stays, so that it is built again with the same packages
   [ -d "$each" ] || continue
   rm -rf "$each/ready" "$each/ready.d"
+  find "$each" -mindepth 1 -type d ! -perm -200 -exec chmod u+w {} + 2> /dev/null
   find "$each" -mindepth 1 -maxdepth 1 ! -name lock ! -name explicit -exec rm -rf {} +
 done
 """

@@ -45,7 +45,7 @@ def place(
     """
     building = False
     code = CodeParcel() if hope or not plan.run.code.tree else parcel(plan, known)
-    changed = ChangedFiles()
+    changed, env_change = ChangedFiles(), ""
     for _try in range(6):
         if upload is not None and code.large and not kind_of(plan.run.context_type).here:
             uploaded = upload(code)
@@ -57,6 +57,7 @@ def place(
             plan, nonce, code, start=start, tasks=tasks, shares=shares, calls=calls, building=building, room=room
         )
         changed = changed if changed.count else placed.changed
+        env_change = env_change or placed.env_change
         if placed.needs_env and build is not None:
             building = not build()
         elif placed.base_missing:
@@ -64,7 +65,7 @@ def place(
         elif placed.needs is not None:
             code = parcel(plan, placed.needs)
         else:
-            return msgspec.structs.replace(placed, changed=changed)
+            return msgspec.structs.replace(placed, changed=changed, env_change=env_change)
     raise UnreachableError(
         f"{plan.run.context}: the code was not uploaded",
         code="connection-lost",

@@ -87,7 +87,9 @@ def submit(
     if plan.run.code.tree and plan.run.code.tree != known:
         store.note_code(context, project, plan.run.code.tree)
     store.change([run], lambda _run, status: _placed(status, placed, note, unsynced=plan.run.home_sync))
-    return _joined(note, _about_changed(placed.changed), _about_room(needed, placed, plan))
+    return _joined(
+        note, _about_changed(placed.changed), _about_env(placed.env_change), _about_room(needed, placed, plan)
+    )
 
 
 def _submit_tasks(
@@ -165,7 +167,9 @@ def _submit_tasks(
 
     again = set(store.tasks_in(run, ("waiting",)))
     store.change_tasks(run, [number for number in out if number in again], each, whole)
-    return _joined(note, _about_changed(placed.changed), _about_room(needed, placed, plan))
+    return _joined(
+        note, _about_changed(placed.changed), _about_env(placed.env_change), _about_room(needed, placed, plan)
+    )
 
 
 class _Uploading:
@@ -232,6 +236,11 @@ def _about_room(needed: room.Need | None, placed: Placed, plan: Plan) -> str:
 
 def _joined(*notes: str) -> str:
     return "; ".join(note for note in notes if note)
+
+
+def _about_env(change: str) -> str:
+    """Return a note about an environment whose packages somebody has changed."""
+    return f"its environment was not as it had been built ({change}), so it is built again" if change else ""
 
 
 def _about_changed(changed: ChangedFiles) -> str:

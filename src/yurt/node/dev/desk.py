@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional
 from yurt.node import backup
 from yurt.node.dev import power, recovery, sources, swap
 from yurt.node.dev.config import Config
+from yurt.node.dev.layer import Layer
 from yurt.node.dev.place import Place
 from yurt.node.dev.status import Status, backup_of
 from yurt.node.files import NodeError, NotThereError, remove
@@ -18,8 +19,8 @@ UNHURRIED = ("interval", "asked")
 class Desk:
     """What a dev node has open. `workspace` is None until `open` has put the folder in place."""
 
-    def __init__(self, config: Config, place: Place, status: Status, log: Callable[[str], None]) -> None:
-        self.config, self.place, self.status, self.log = config, place, status, log
+    def __init__(self, config: Config, place: Place, layer: Layer, status: Status, log: Callable[[str], None]) -> None:
+        self.config, self.place, self.layer, self.status, self.log = config, place, layer, status, log
         self.workspace: Optional[backup.Workspace] = None
         self.stopping = False
         """Set when the job ends: a restore then gives up, as it would not be complete in time."""
@@ -119,7 +120,9 @@ class Desk:
     def restore(self, number: int) -> str:
         """Replace the workspace by a version; return the path of the previous one. It is saved and kept."""
         number = self._existing(number)
-        return self._set_aside(self._open_workspace(), number)
+        aside = self._set_aside(self._open_workspace(), number)
+        self.layer.make()
+        return aside
 
     def restore_paths(self, number: int, paths: List[str]) -> Dict[str, Any]:
         """Restore some paths of a version into a fresh folder beside the workspace."""
@@ -174,6 +177,7 @@ class Desk:
         source = self.config.source
         origin = "from %s %s" % (source.kind, sources.hide_password(source.value)) if source.kind else "empty"
         self.log("created %s, %s" % (self.place.workspace, origin.strip()))
+        self.layer.make()  # a part of the first version
         self.save("first")
         sources.discard(source)
 

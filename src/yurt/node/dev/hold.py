@@ -16,6 +16,7 @@ from yurt.node.dev.claim import BEATS, Claim
 from yurt.node.dev.config import Config, read
 from yurt.node.dev.desk import Desk
 from yurt.node.dev.door import Door
+from yurt.node.dev.layer import Layer
 from yurt.node.dev.place import choose
 from yurt.node.dev.requests import Requests
 from yurt.node.dev.schedule import Schedule
@@ -85,8 +86,9 @@ class Holder:
         lock = self._lock(place.folder)
         self._own_backups()
         claim = Claim(self.config, place.folder)
-        self.desk = Desk(self.config, place, self.status, say)
-        self.door = Door(place, environment)
+        layer = Layer(place, environment)
+        self.desk = Desk(self.config, place, layer, self.status, say)
+        self.door = Door(place, layer.variables(environment))
         if self.door.problem:
             notes.append(self.door.problem)
         self.chores = Chores(self.config, place.folder, self.schedule, self.status, claim)
@@ -199,9 +201,17 @@ class Holder:
         self.chores.look()
         self.chores.start()
         self.desk.open()
+        self._make_layer()
         newest = [each for each in backup.versions(self.config.backups) if each.number == self.status.get("version")]
         if newest:
             self.status.set(backup=backup_of(newest[0]))
+
+    def _make_layer(self) -> None:
+        self.desk.layer.make()
+        if self.desk.layer.problem:
+            say(self.desk.layer.problem)
+            self.chores.notes.append(self.desk.layer.problem)
+            self.status.set(warnings=[*self.status.get("warnings"), self.desk.layer.problem])
 
     def _wait_for(self, task: Task) -> None:
         """Wait for the start. On a signal, give up a restore; what is complete stays."""
@@ -238,6 +248,8 @@ class Holder:
                 say("%d minutes left" % minutes)
             self._see_idle(now)
             self._keep_door()
+            if self.worker.is_idle() and self.desk.layer.is_gone():
+                self.worker.submit("packages", self._make_layer)
             self._sleep()
 
     def _keep_door(self) -> None:

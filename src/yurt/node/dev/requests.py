@@ -55,7 +55,7 @@ class Requests:
             number, paths = int(request.get("version") or 0), [str(each) for each in request.get("paths") or []]
             return self._wait(self._worker.submit("restore", lambda: self._restore(number, paths)), send)
         if do == "down":
-            self._down(bool(request.get("backup", True)), send)
+            self._down(bool(request.get("backup", True)), bool(request.get("drop")), send)
             return None
         raise NodeError("unknown request %r" % do)
 
@@ -91,14 +91,15 @@ class Requests:
             return self._desk.restore_paths(number, paths)
         return {"aside": self._desk.restore(number), "version": self._desk.status.get("version")}
 
-    def _down(self, with_backup: bool, send: Send) -> None:
+    def _down(self, with_backup: bool, drop: bool, send: Send) -> None:
         answer: Dict[str, Any] = {"version": 0}
         if with_backup:
-            answer = self._wait(self._worker.submit("backup", self._last_backup), send)
+            answer = self._wait(self._worker.submit("backup", lambda: self._last_backup(drop)), send)
         send(dict(answer, ok=True))
         self._leave()
 
-    def _last_backup(self) -> Dict[str, Any]:
+    def _last_backup(self, drop: bool) -> Dict[str, Any]:
+        added = self._desk.layer.drop() if drop else self._desk.layer.added()
         number = self._save_last("down")
         known = [each for each in backup.versions(self._desk.config.backups) if each.number == number]
-        return {"version": number, "note": known[0].note if known else ""}
+        return {"version": number, "note": known[0].note if known else "", "added": added}
