@@ -49,6 +49,8 @@ class Clocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """After this time without a response, yurt stops waiting for a site."""
     rest: float = 60.0
     """For this time, yurt does not wait again for a site that did not respond."""
+    locked: float = 30.0
+    """How long yurt waits for another program that has locked the index."""
     overtake: float = 2.0
     """How long a new run waits for earlier runs that another yurt process is submitting."""
     service: float = 60.0
