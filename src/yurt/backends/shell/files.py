@@ -92,6 +92,8 @@ class ShellFiles:
 
     def submitted_groups(self, folders: Sequence[str]) -> dict[str, str]:
         answer = ownership.run(self._host, folders, scripts.text("sent.sh"), *folders)
+        if answer.code:
+            raise refusal(self._host.name, "cannot read the sweeps", answer.errors)
         blocks = (block.partition("\n") for block in f"\n{answer.text}".split("\n= ")[1:])
         return {folder: text for folder, _, text in blocks}
 

@@ -38,7 +38,7 @@ def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str
     answer = early.logs(run.context, run.folder, lines)
     with Reading(run.context):
         if answer is not None and log_chunks.read(answer, log, _to(sink)):
-            return ""
+            return about_cut(log)
     try:
         from yurt.sites import connect
 
@@ -46,7 +46,7 @@ def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str
             queue_prefetch.prepare("logs", early.logs_basis(run.context, run.folder, lines))
         connect.named_backend(run.context).files.tail([log], _to(sink), lines=lines)
         if not log.gone:
-            return ""
+            return about_cut(log)
         why = f"the run folder on {run.context} is gone"
     except YurtError as error:
         if log.begun or not store.is_kept(run.id):
@@ -61,6 +61,13 @@ def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str
             hint=f"see the run with `yurt show {run.id}`",
         )
     return f"{why}; {note}"
+
+
+def about_cut(log: LogPosition) -> str:
+    """Return a note that not all of the last lines of a log are shown; empty if they are."""
+    if not log.cut:
+        return ""
+    return f"its lines are very long: showing the last {log.cut / 1e6:.1f} MB; `yurt logs {log.run}` shows all"
 
 
 def copy_saved(store: Store, run: Run, sink: Sink, lines: int | None) -> str:
@@ -109,6 +116,9 @@ def follow(
         except UnreachableError as error:
             on_word(f"{error.message}; reconnecting")
             pause = 0.5 if (log.out, log.err) != before else min(pause * 2, 15)
+        if log.cut:
+            on_word(about_cut(log))
+            log.cut = 0
         lines = None if log.begun else lines
         if not finished:
             time.sleep(pause)
