@@ -14,7 +14,7 @@ from yurt.errors import RefusedError
 from yurt.model import ids
 from yurt.model.progress import on_slow
 from yurt.model.run import Run, Status
-from yurt.store import Store
+from yurt.store import Found, Store
 from yurt.store.connection import connect
 
 WAITING = Status(state="waiting", reason="alpha does not respond")
@@ -97,6 +97,32 @@ def test_a_cancellation_is_not_forgotten(store: Store) -> None:
     store.add(made, WAITING, plan(made))
     store.change([made.id], lambda _run, status: msgspec.structs.replace(status, cancel_requested=True))
     assert renewed(store).cancels("alpha") == [made.id]
+
+
+def test_a_cancellation_that_its_site_does_not_know_yet(store: Store) -> None:
+    made, many, ended = run(1), sweep(2), run(3)
+    several = msgspec.structs.replace(plan(many), sets=[{}] * 3)
+
+    def cancelled(status: Status) -> Status:
+        return msgspec.structs.replace(status, cancel_requested=True)
+
+    for each in (made, ended):
+        store.add(each, Status(state="queued", job="7"), plan(each))
+        store.change([each.id], lambda _run, status: cancelled(status))
+    store.add(many, Status(submitted_tasks="0-2"), several)
+    store.change_tasks(many.id, whole=cancelled)
+    assert files(store) == [f"{each.id}.cancel" for each in (made, ended, many)]
+    store.change([ended.id], lambda _run, status: msgspec.structs.replace(status, state="cancelled"))
+    assert files(store) == [f"{each.id}.cancel" for each in (made, many)]
+    found = renewed(store)
+    found.add_found(
+        [
+            Found(made, Status(state="running"), plan(made)),
+            Found(many, Status(submitted_tasks="0-2"), several),
+            Found(ended, Status(state="cancelled"), plan(ended)),
+        ]
+    )
+    assert found.cancels("alpha") == [made.id, many.id]
 
 
 def test_files_that_are_left_or_damaged(store: Store) -> None:

@@ -175,6 +175,8 @@ class Store(
         with self._transaction(durable=True):
             for each in found:
                 run, status = each.run, each.status
+                if not status.final and self.is_cancellation_saved(run.id):
+                    status = msgspec.structs.replace(status, cancel_requested=True)
                 if self._db.execute("SELECT 1 FROM runs WHERE id = ?", (run.id,)).fetchone() is None:
                     self._add(run, status, each.plan)
                     if run.tasks:

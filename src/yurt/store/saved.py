@@ -1,6 +1,7 @@
-"""Runs that are saved and not yet submitted, each also in a file beside the index, so that a damaged index loses none.
+"""What is in the index alone is also in files beside it, so that a damaged index loses no run and no cancellation.
 
-A new index begins with the runs in these files. Their sites cannot have them: `yurt import` does not find them.
+The file RUN has a run that is saved and not yet submitted: a new index begins with these runs, which `yurt import`
+cannot find. RUN.cancel exists while a cancellation is saved and not yet confirmed: an imported run gets it again.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from yurt.store.races import RACES
 
 FOLDER = "saved"
 """The folder of these files, beside the index."""
+
+CANCEL = ".cancel"
 
 
 class _Written(msgspec.Struct, frozen=True):
@@ -43,6 +46,10 @@ def is_unsent(status: Status) -> bool:
     return status.state in ("waiting", "submitting") and not status.submitted_tasks
 
 
+def _is_asked(status: Status) -> bool:
+    return status.cancel_requested and not status.final
+
+
 class SavedFiles:
     """The part of the index that keeps these files. A fault of their disk fails no command: the index has the runs."""
 
@@ -66,6 +73,15 @@ class SavedFiles:
                 self._write_file(run)
         elif before is not None and is_unsent(before):
             self._remove_file(run)
+        asked, earlier = _is_asked(after), before is not None and _is_asked(before)
+        if asked and not earlier:
+            self._write(f"{run}{CANCEL}", b"")
+        elif earlier and not asked:
+            self._remove_file(f"{run}{CANCEL}")
+
+    def is_cancellation_saved(self, run: str) -> bool:
+        """Whether the user has cancelled a run, according to its file."""
+        return os.path.exists(f"{self._saved_folder}/{run}{CANCEL}")
 
     def _write_file(self, run: str) -> None:
         query = "SELECT run, status, plan, draft FROM records JOIN plans USING (id) LEFT JOIN drafts USING (id)"
@@ -74,8 +90,10 @@ class SavedFiles:
         if row is None:
             return
         record, status, plan = (msgspec.Raw(each) for each in row[:3])
-        content = msgspec.json.encode(_Written(record, status, plan, row[3] or b""))
-        aside = f"{self._saved_folder}/.{run}.{os.getpid()}"
+        self._write(run, msgspec.json.encode(_Written(record, status, plan, row[3] or b"")))
+
+    def _write(self, name: str, content: bytes) -> None:
+        aside = f"{self._saved_folder}/.{name}.{os.getpid()}"
         with suppress(OSError):
             if not os.path.isdir(self._saved_folder):
                 os.mkdir(self._saved_folder, 0o700)
@@ -83,14 +101,14 @@ class SavedFiles:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(aside, f"{self._saved_folder}/{run}")
+            os.replace(aside, f"{self._saved_folder}/{name}")
             return
         with suppress(OSError):
             os.unlink(aside)
 
-    def _remove_file(self, run: str) -> None:
+    def _remove_file(self, name: str) -> None:
         with suppress(OSError):
-            os.unlink(f"{self._saved_folder}/{run}")
+            os.unlink(f"{self._saved_folder}/{name}")
 
     def _add_saved(self) -> None:
         """Add the runs that have a file to a new index."""
@@ -114,7 +132,7 @@ class SavedFiles:
     def _saved_files(self) -> list[str]:
         """Return the runs that have a file."""
         try:
-            return [name for name in os.listdir(self._saved_folder) if name[0] != "."]  # others are being written
+            return [name for name in os.listdir(self._saved_folder) if "." not in name]
         except OSError:  # usually, there is none
             return []
 
