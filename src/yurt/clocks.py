@@ -55,6 +55,8 @@ class Clocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For this time, loops and commands about several sites do not wait again for a site that did not respond."""
     again: float = 3.0
     """How long a command about one site waits for it during that time."""
+    locked: float = 30.0
+    """How long yurt waits for another program that has locked the index."""
     overtake: float = 2.0
     """How long a new run waits for earlier runs that another yurt process is submitting."""
     service: float = 60.0

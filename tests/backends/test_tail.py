@@ -143,3 +143,14 @@ def test_only_positions_of_logs_can_be_skipped() -> None:
     with pytest.raises(ValueError, match="not a log"):
         LogChunks(log, lambda _log, _which, _part: None).feed(b"skip-folder 7\n5")
     assert log.folder == "/run"
+
+
+def test_the_last_lines_of_a_log_without_line_breaks(tmp_path: Path) -> None:
+    """A progress bar writes one line for hours: only its end is sent, and this is said."""
+    content = b"start\n" + os.urandom(1 << 20).replace(b"\n", b"\r") * 3
+    (tmp_path / "out.log").write_bytes(content)
+    (tmp_path / "err.log").write_bytes(b"one\ntwo\n" * 200_000)
+    found, chunks = read(tmp_path, "0", "0", "1", "")
+    assert found["out"] == content[-1_004_096:] and found["err"] == b"two\n" and chunks._log.cut == 1_004_096
+    found, chunks = read(tmp_path, "0", "0", "300000", "")
+    assert found == {"out": content, "err": (b"one\ntwo\n" * 200_000)[-300_000 * 4 :]} and not chunks._log.cut

@@ -27,6 +27,15 @@ class Newcomer(Laptop):
         self.right = self.contexts.read_text()
         self.contexts.write_text(re.sub(r"slurm_url: .*", "slurm_url: nobody@nowhere.invalid", self.right))
 
+    def lose_index(self) -> None:
+        """Damage the index, and move it away as the hint of the error says."""
+        index = self.home / "data" / "yurt.db"
+        for other in ("-wal", "-shm"):
+            Path(f"{index}{other}").unlink(missing_ok=True)
+        index.write_bytes(b"this is no database" * 1000)
+        assert f"mv {index} {index}.damaged" in self("ps").err
+        index.rename(f"{index}.damaged")
+
     def arrive(self) -> None:
         """Correct the addresses: the clusters respond from now on."""
         self.contexts.write_text(self.right)
@@ -58,6 +67,7 @@ def test_all_kinds_of_runs_are_kept_and_submitted_later(newcomer: Newcomer, cont
     bad = newcomer.run(context, "sh", "-c", "sleep 2; exit 3")["run"]["id"]
     never = newcomer.run(context, "--after", bad, "sh", "-c", "echo never")["run"]["id"]
     (newcomer.project / "train.py").write_text("print('changed since')\n")
+    newcomer.lose_index()
     for verb in ("ps", "ps --cached", f"show {sweep}", "show first"):
         assert newcomer(*verb.split()).code == 0, verb
     assert "waiting" in newcomer("show", "first").out and "\nfolder" not in newcomer("show", "first").out

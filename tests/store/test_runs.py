@@ -50,7 +50,8 @@ def test_only_its_owner_reads_it(store: Store) -> None:
     store.add(run(1), Status(), plan(run(1)))
     folder = Path(store.file).parent
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()} == {0o600}
+    assert {stat.S_IMODE(each.stat().st_mode) for each in folder.rglob("*") if each.is_file()} == {0o600}
+    assert stat.S_IMODE((folder / "saved").stat().st_mode) == 0o700
 
 
 def test_outbox_order_and_plans_of_finished_runs(store: Store) -> None:

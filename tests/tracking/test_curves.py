@@ -67,6 +67,17 @@ def test_values_without_steps_and_incomplete_lines() -> None:
     assert only() == {"loss": [(0, 3), (1, 2), (2, 1)]}
 
 
+def test_lines_that_are_too_long() -> None:
+    """They are left out, whatever is before and after them, and counted."""
+    long = [b"{" + b"x" * (curves.LONGEST * times + more) for times in (1, 3) for more in (-1, 0, 1)]
+    logged(RUN, "metrics.jsonl", lines({"loss": 3}) + b"".join(b"%s\n" % each for each in long) + lines({"loss": 2}))
+    (found,) = curves.of([entry(RUN)])
+    assert steps(found.curves["loss"]) == [(0, 3), (1, 2)] and found.long_lines == len(long)
+    logged(f"{RUN}a", "metrics.jsonl", lines({"loss": 1}) + long[-1])
+    (found,) = curves.of([entry(f"{RUN}a")])
+    assert steps(found.curves["loss"]) == [(0, 1)] and found.long_lines == 1
+
+
 def test_values_that_are_not_finite() -> None:
     logged(RUN, "metrics.jsonl", lines({"step": 1, "loss": "NaN"}, {"step": 2, "loss": "-Infinity"}))
     (nan, infinite) = only()["loss"]

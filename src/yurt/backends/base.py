@@ -129,8 +129,8 @@ class Runs(Protocol):
 class Files(Protocol):
     """Read, fetch and remove the files of runs."""
 
-    def read(self, folder: str, name: str) -> bytes | None:
-        """Return a file of a run folder; None if it does not exist."""
+    def read(self, folder: str, name: str, *, longest_line: int | None = None) -> bytes | None:
+        """Return a file of a run folder; None if it does not exist. `longest_line`: of longer lines, so many bytes."""
 
     def tail(
         self,

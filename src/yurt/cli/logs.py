@@ -116,16 +116,22 @@ class Printer:
             )
 
 
+LONGEST = 1_000_000
+"""Bytes of a line that are shown with a label or with --json: it is held until it is complete."""
+
+
 class _Sink:
     """Writes the output of one run: bytes as they are; with a label, complete lines; with --json, an envelope a line.
 
-    What a terminal receives is filtered.
+    What a terminal receives is filtered. Of a line longer than LONGEST, the beginning is written, and how much is left
+    out.
     """
 
     def __init__(self, run: str, wanted: Collection[str], label: str = "") -> None:
         self.json = call.active() and call.current().json
         self.run, self.wanted, self.label = run, wanted, label.encode()
-        self.held = {"out": b"", "err": b""}
+        self.held = {"out": bytearray(), "err": bytearray()}
+        self.left_out = {"out": 0, "err": 0}
         self.filters = {} if self.json else _filters()
         self.line_ended = True
         self.notices: list[str] = []
@@ -139,10 +145,18 @@ class _Sink:
         if not self.json and not self.label:
             self._write(which, part)
             return
-        lines = (self.held[which] + part).split(b"\n")
-        self.held[which] = lines.pop()
-        for line in lines:
-            self._line(which, line)
+        *ends, rest = part.split(b"\n")
+        for end in ends:
+            self._hold(which, end)
+            self._line(which)
+        self._hold(which, rest)
+
+    def _hold(self, which: str, part: bytes) -> None:
+        """Keep a part of a line until it is complete."""
+        held = self.held[which]
+        room = LONGEST - len(held)
+        held += part[:room]
+        self.left_out[which] += max(0, len(part) - room)
 
     def notice(self, text: str) -> None:
         """Print a message on standard error, but not inside a line of the run."""
@@ -160,7 +174,7 @@ class _Sink:
             self._print(which, stream.end())
         for which, rest in self.held.items():
             if rest:
-                self._line(which, rest)
+                self._line(which)
         self.reset()
 
     def reset(self) -> None:
@@ -168,7 +182,13 @@ class _Sink:
         for which, stream in self.filters.items():
             self._write(which, stream.reset())
 
-    def _line(self, which: str, line: bytes) -> None:
+    def _line(self, which: str) -> None:
+        """Write the line that is held."""
+        line, more = bytes(self.held[which]), self.left_out[which]
+        self.held[which].clear()
+        self.left_out[which] = 0
+        if more:
+            line += f" [{more} more bytes of this line]".encode()
         if self.json:
             from yurt.verbs.logs import LogLine
 

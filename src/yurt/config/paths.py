@@ -25,7 +25,7 @@ _checked: set[str] = set()
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 
 _INDEX = ("yurt.db", "yurt.db-wal", "yurt.db-shm")
-_DECIDING = (*_INDEX, "agent", "code", "envs", "homes.json", "outbox", "trusted", "uv", "wheels")
+_DECIDING = (*_INDEX, "agent", "code", "envs", "homes.json", "outbox", "saved", "trusted", "uv", "wheels")
 """What in the data folder decides which code runs. It may be from a time when others could write to the folder."""
 
 

@@ -32,6 +32,8 @@ class LogChunks:
                 self._log.out = whole(count)
             elif self._name == "skip-err":
                 self._log.err = whole(count)
+            elif self._name in ("cut-out", "cut-err"):
+                self._log.cut = whole(count)
             elif self._name == "more":
                 self.more = True
             elif self._name in ("out", "err"):

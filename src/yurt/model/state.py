@@ -58,6 +58,9 @@ _Record = TypeVar("_Record", bound=msgspec.Struct)
 LARGEST, LATEST = 1 << 60, 250_000_000_000.0
 """Larger numbers fit neither into JSON nor into the index, and no calendar has later times (the year 9892)."""
 
+LONGEST_TEXT = 4000
+"""Characters of a text in exit.json that the index records."""
+
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content of exit.json, which the job writes at its end."""
@@ -100,11 +103,20 @@ def plausible(record: _Record) -> _Record | None:
 
 
 def read_ending(text: bytes | str) -> Ending | None:
-    """Parse exit.json; None if it is empty or incomplete."""
+    """Parse exit.json; None if it is empty or incomplete. The index gets only the beginning of very long texts."""
     try:
-        return plausible(msgspec.json.decode(text, type=Ending)) if text else None
+        found = plausible(msgspec.json.decode(text, type=Ending)) if text else None
     except MALFORMED:
         return None
+    if found is None or len(text) < LONGEST_TEXT:
+        return found
+    texts = {name: value for name in found.__struct_fields__ if isinstance(value := getattr(found, name), str)}
+    return msgspec.structs.replace(found, **{name: _beginning(value) for name, value in texts.items()})
+
+
+def _beginning(text: str) -> str:
+    left_out = len(text) - LONGEST_TEXT
+    return f"{text[:LONGEST_TEXT]} [{left_out} more characters]" if left_out > 0 else text
 
 
 def read_metrics(line: bytes | str) -> dict[str, Any]:

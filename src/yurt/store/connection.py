@@ -5,9 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import time
+from collections.abc import Callable
 from typing import Any
 
+from yurt.clocks import clocks
 from yurt.errors import RefusedError, YurtError, here_is_full, use_another
+from yurt.model.progress import report_slow
 
 INDEX_CODES = ("disk-full", "quota-full", "index-unavailable")
 """Codes of the errors that the index raises."""
@@ -40,7 +44,7 @@ class Cursor(sqlite3.Cursor):
 
 
 class Connection(sqlite3.Connection):
-    """A connection that raises RefusedError if the disk is full or the file is damaged."""
+    """A connection that raises RefusedError if the disk is full, or the file is damaged or locked for long."""
 
     file = ""
 
@@ -48,22 +52,37 @@ class Connection(sqlite3.Connection):
         return super().cursor(factory)
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        try:
-            return super().execute(sql, parameters)
-        except sqlite3.DatabaseError as error:
-            raise explained(error, self.file) from None
+        return self.patiently(lambda: super(Connection, self).execute(sql, parameters))
 
     def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
-        try:
-            return super().executemany(sql, parameters)
-        except sqlite3.DatabaseError as error:
-            raise explained(error, self.file) from None
+        return self.patiently(lambda: super(Connection, self).executemany(sql, parameters))
+
+    def patiently(self, step: Callable[[], sqlite3.Cursor]) -> sqlite3.Cursor:
+        """Take a step; again if another program has locked the file, which is reported once."""
+        began, reported = time.monotonic(), False
+        while True:
+            try:
+                return step()  # waits itself, until it is time to report
+            except sqlite3.DatabaseError as error:
+                waited = time.monotonic() - began
+                if not is_locked(error) or waited > clocks().locked:
+                    raise explained(error, self.file) from None
+                if waited > clocks().slow and not reported:
+                    report_slow(f"{self.file} is locked by another program; waiting for up to {clocks().locked:.0f} s")
+                    reported = True
+            time.sleep(0.01)  # in some cases SQLite does not wait
 
 
 def connect(file: str) -> Connection:
-    found = sqlite3.connect(file, timeout=30, isolation_level=None, factory=Connection)
+    found = sqlite3.connect(file, timeout=clocks().slow, isolation_level=None, factory=Connection)
     found.file = file
     return found
+
+
+def is_locked(error: sqlite3.Error) -> bool:
+    """Whether the same statement may succeed later."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF == sqlite3.SQLITE_BUSY and code != sqlite3.SQLITE_BUSY_SNAPSHOT
 
 
 def check(file: str) -> None:
@@ -87,12 +106,16 @@ def explained(error: sqlite3.Error, file: str) -> YurtError | sqlite3.Error:
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
         return unusable(file, str(error), hint=use_another("YURT_DATA_HOME"))
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return unusable(file, "another yurt process has locked it for too long", hint="run the command again")
+        hint = f"end that program, then run the command again; `fuser -v {file}` lists the programs that use it"
+        return unusable(file, f"another program has locked it for {clocks().locked:.0f} s", hint=hint)
     return error
 
 
 def damaged(file: str, why: str) -> RefusedError:
-    hint = f"move it away with `mv {file} {file}.damaged`, then add the runs of each context with `yurt import CONTEXT`"
+    hint = (
+        f"move it away with `mv {file} {file}.damaged`, then add the runs of each context with `yurt import CONTEXT`;"
+        " runs that are saved and not yet submitted are kept in files, and added by themselves"
+    )
     return RefusedError(f"the run index {file} is damaged: {why}", code="index-unavailable", hint=hint)
 
 

@@ -32,6 +32,7 @@ from yurt.store.notices import Notices
 from yurt.store.one_set import OneSet, one_set
 from yurt.store.races import HIDDEN, RACES, Races, placed
 from yurt.store.refreshes import Refreshes
+from yurt.store.saved import SavedFiles
 from yurt.store.schema import LATER, RENAME_FIELDS, SCHEMA, VERSION
 from yurt.store.site_copies import SiteCopies
 from yurt.store.tasks import OPEN, Entry, SetsOfTasks, Tasks, entry_of, task_of, usual
@@ -80,6 +81,7 @@ class Store(
     Refreshes,
     Mirror,
     Notices,
+    SavedFiles,
     Tasks,
     Races,
     Copies,
@@ -96,7 +98,7 @@ class Store(
             _check_not_emptied(file)
             _make_private(file)
             self._db: sqlite3.Connection = connect(file)
-            self._enable_wal()
+            self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")  # what a power failure loses is read again from the site
             self._make(file)
         except sqlite3.Error as error:
@@ -112,18 +114,6 @@ class Store(
         from yurt.store.usages import earlier
 
         return earlier(self._db, project, context, since, limit)
-
-    def _enable_wal(self) -> None:
-        """Switch to WAL mode. If several processes create the file, SQLite reports busy without waiting: retry here."""
-        until = time.monotonic() + 30
-        while True:
-            try:
-                sqlite3.Connection.execute(self._db, "PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                    raise explained(error, self.file) from None
-            time.sleep(0.01)
 
     def _make(self, file: str) -> None:
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
@@ -141,6 +131,8 @@ class Store(
                     continue
                 for statement in step.split(";\n"):
                     self._db.execute(statement)
+            if not version:
+                self._add_saved()
             if version < VERSION:
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -175,6 +167,7 @@ class Store(
             self._add(run, status, plan)
             self._add_draft(run.id, draft)
             self._note_made(run.id)
+        self._keep_file(run.id, None, status)
 
     def add_found(self, found: Iterable[Found]) -> list[str]:
         """Add runs found on a site and return the new ones. Runs already in the index are not changed."""
@@ -182,6 +175,8 @@ class Store(
         with self._transaction(durable=True):
             for each in found:
                 run, status = each.run, each.status
+                if not status.final and self.is_cancellation_saved(run.id):
+                    status = msgspec.structs.replace(status, cancel_requested=True)
                 if self._db.execute("SELECT 1 FROM runs WHERE id = ?", (run.id,)).fetchone() is None:
                     self._add(run, status, each.plan)
                     if run.tasks:
@@ -211,6 +206,7 @@ class Store(
         with self._transaction():
             self._remove(run)
             self._remove_race(run)
+        self._remove_file(run)
 
     def _remove(self, run: str) -> None:
         self._db.execute("DELETE FROM tasks WHERE sweep = ?", (run,))
@@ -487,6 +483,7 @@ class Store(
     ) -> dict[str, Status]:
         """Replace each status by `how` of the current one, and set new marks. Return the statuses that changed."""
         changed: dict[str, Status] = {}
+        earlier: dict[str, Status] = {}
         with self._transaction():
             for run in runs:
                 row = self._db.execute(
@@ -500,12 +497,14 @@ class Store(
                 if after == before and known_by == row[1]:
                     continue
                 if after != before:
-                    changed[run] = after
+                    changed[run], earlier[run] = after, before
                 self._db.execute("UPDATE records SET status = ? WHERE id = ?", (_json(after), run))
                 values = (after.state, after.state in FINAL, after.cancel_requested, known_by, run)
                 self._db.execute("UPDATE runs SET state = ?, final = ?, cancel = ?, mark = ? WHERE id = ?", values)
                 if after.state != before.state:
                     self._to_mirror(run, after)
+        for run, before in earlier.items():
+            self._keep_file(run, before, changed[run])
         return changed
 
 

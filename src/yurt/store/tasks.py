@@ -67,6 +67,9 @@ class Tasks:
     def _to_mirror(self, run: str, status: Status) -> None:
         raise NotImplementedError
 
+    def _keep_file(self, run: str, before: Status | None, after: Status) -> None:
+        raise NotImplementedError
+
     def tasks(self, sweep: str) -> dict[int, Status]:
         """Return the statuses of tasks by number, without tasks that have no row."""
         rows = self._db.execute("SELECT task, status FROM tasks WHERE sweep = ?", (sweep,))
@@ -155,6 +158,7 @@ class Tasks:
                     self._set_task(sweep, number, after)
             after_all = self._set_whole(sweep, before_all, after_all, changed.values())
             self._note_finished(sweep, ended, reopened)
+        self._keep_file(sweep, before_all, after_all)
         return changed, after_all
 
     def sent_elsewhere(self, context: str) -> list[Entry]:

@@ -6,7 +6,8 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
@@ -34,11 +35,17 @@ class Point(msgspec.Struct, frozen=True, array_like=True):
     value: float
 
 
+LONGEST = 1_000_000
+"""Bytes of a line of metrics.jsonl above which it is left out: no row of metrics is so long."""
+
+
 class RunCurves(msgspec.Struct, frozen=True):
     """The curves of a run or a task, by metric."""
 
     run: str
     curves: dict[str, list[Point]]
+    long_lines: int = 0
+    """Lines of metrics.jsonl that are left out because they are too long."""
 
 
 def of(entries: Sequence[Entry]) -> list[RunCurves]:
@@ -71,7 +78,7 @@ class Reader:
     def _curves(self, run: str, copies: Mapping[str, Copy]) -> RunCurves:
         state = [(path, copy.generation, copy.size) for path, copy in copies.items()]
         if run not in self._read or self._read[run][0] != state:
-            self._read[run] = (state, RunCurves(run, read(copies)))
+            self._read[run] = (state, RunCurves(run, *read(copies)))
         return self._read[run][1]
 
 
@@ -92,21 +99,29 @@ def _by_task(whole: str, copies: Iterable[Copy]) -> dict[str, dict[str, Copy]]:
     return found
 
 
-def read(copies: Mapping[str, Copy]) -> dict[str, list[Point]]:
-    """Return the curves of one run: of `yurt.log`, then of event files, then of MLflow; a name counts once."""
-    found = _logged([copy for path, copy in copies.items() if re.fullmatch(r"metrics(\.[0-9]+)?\.jsonl", path)])
+def read(copies: Mapping[str, Copy]) -> tuple[dict[str, list[Point]], int]:
+    """Return the curves of one run: of `yurt.log`, then of event files, then of MLflow; a name counts once.
+
+    Also return how many lines are left out because they are too long.
+    """
+    logs = [copy for path, copy in copies.items() if re.fullmatch(r"metrics(\.[0-9]+)?\.jsonl", path)]
+    found, long_lines = _logged(logs)
     for others in (_events(copies), _mlflow(copies)):
         for name, points in others.items():
             found.setdefault(name, points)
-    return found
+    return found, long_lines
 
 
-def _logged(copies: Iterable[Copy]) -> dict[str, list[Point]]:
+def _logged(copies: Iterable[Copy]) -> tuple[dict[str, list[Point]], int]:
     """Return the curves of metrics.jsonl. Lines of other ranks than the first are left out, as in `yurt show`."""
     decoder = msgspec.json.Decoder(dict[str, Any])
     found: dict[str, list[Point]] = {}
+    long_lines = 0
     for copy in copies:
-        for line in _content(copy).split(b"\n"):
+        for line in _lines(copy):
+            if len(line) > LONGEST:
+                long_lines += 1
+                continue
             try:
                 row = decoder.decode(line)
             except MALFORMED:  # an incomplete line
@@ -117,7 +132,19 @@ def _logged(copies: Iterable[Copy]) -> dict[str, list[Point]]:
             for name, each in row.items():
                 if name not in OWN and (value := _as_number(each)) is not None:
                     _add(found.setdefault(name, []), step, time, value)
-    return found
+    return found, long_lines
+
+
+def _lines(copy: Copy) -> Iterator[bytes]:
+    """Yield the lines of a file; of a longer one than LONGEST, some more bytes than that."""
+    left = copy.size
+    with suppress(OSError), copy.file.open("rb") as file:  # replaced since it was listed
+        while left > 0 and (line := file.readline(min(left, LONGEST + 1))):
+            left -= len(line)
+            yield line
+            while len(line) > LONGEST and not line.endswith(b"\n") and left > 0:  # the rest of this line
+                line = file.readline(min(left, LONGEST + 1))
+                left -= len(line)
 
 
 def _as_number(value: object) -> float | None:

@@ -152,6 +152,11 @@ def _shown(
                 )
             )
     without = [] if wait else _without(entries, runs, plot)
+    without += [
+        f"{each.run}: left out {each.long_lines} {'line' if each.long_lines == 1 else 'lines'} above 1 MB"
+        for each in found
+        if each.long_lines
+    ]
     return Result(kind="metrics", data=runs, warnings=[*warnings, *without])
 
 

@@ -44,6 +44,8 @@ def read(answer: bytes, *, cut: bool) -> dict[str, Gathered]:
     """Return the records by folder, in the requested order. `cut`: the output is truncated; omit its last folder."""
     found: dict[str, Gathered] = {}
     files, times, complete = tar_members.read_with_times(answer)
+    if not (cut or complete):
+        raise ValueError("the archive of the records is incomplete")
     for member, content in files.items():
         path = member.removesuffix("/text").removesuffix(".d") if member.endswith("/text") else member
         folder, _, name = path.rpartition("/")
@@ -53,6 +55,6 @@ def read(answer: bytes, *, cut: bool) -> dict[str, Gathered]:
         each.files[name] = content
         if name == layout.RUN:
             each.made = times[member]
-    if (cut or not complete) and found:
+    if cut and found:
         found.popitem()
     return found

@@ -65,11 +65,11 @@ parts() { # prints a line "NAME FILES BYTES" for each part, ? if counting takes 
       # In a name, a newline becomes \001. Of very many files, those that are found first are sorted.
       reply=$({ seconds=4 && $finder '%s %P\0' "$name" && printf '=\0'; } 2> /dev/null | tr '\n\0' '\001\n' |
         awk -v part="$name" -v list="$list" '
-          BEGIN { sorted = "sort -k 2 | head -n " list }
+          BEGIN { sorted = "all=$(sort -k 2) && printf \"%s\\n\" \"$all\" | head -n " list }
           $0 == "=" { whole = 1; next }
           { files++; bytes += $1 }
           files <= 20 * list { print $1 " " part "/" substr($0, index($0, " ") + 1) | sorted }
-          END { close(sorted); if (whole) printf "%d %.0f", files, bytes; else printf "? ?" }')
+          END { if (files && list > 0 && close(sorted)) whole = 0; if (whole) printf "%d %.0f", files, bytes; else printf "? ?" }') || reply='? ?'
       case $reply in *"$newline"*) results=$results${reply%"$newline"*}$newline reply=${reply##*"$newline"} ;; esac
     elif [ -e "$name" ]; then
       size=$(wc -c < "$name") || continue
@@ -84,24 +84,28 @@ parts() { # prints a line "NAME FILES BYTES" for each part, ? if counting takes 
 }
 
 with_sizes() { # reads folders and verdicts; prints the same, with the sizes of the files to keep before each folder
-  input=$(awk 'NR % 2 { print; next } { print "v" $0 }') # a verdict may be empty
+  input=$(awk 'NR % 2 { print; next } { print "v" $0 }') || return # a verdict may be empty
+  logs='' sizes=''
   if [ -n "$content" ]; then
     IFS=$newline
     set -f
     for line in $input; do
       case $line in v*) continue ;; esac
       for name in @OUT_LOG@ @ERR_LOG@ @METRICS@; do
-        if [ -f "$line/$name" ] && [ -s "$line/$name" ]; then printf '%s\0' "$line/$name"; fi
+        if [ -f "$line/$name" ] && [ -s "$line/$name" ] && [ -r "$line/$name" ]; then logs=$logs$line/$name$newline; fi
       done
-    done | xargs -0 -r wc -c 2> /dev/null
-  fi | { cat && printf '=\n%s\n' "$input"; } | awk '
+    done
+    sizes=$(printf '%s' "$logs" | tr '\n' '\0' | xargs -0 -r wc -c 2> /dev/null)
+    [ -z "$logs" ] || [ -n "$sizes" ] || return # one may just have been deleted, but not all
+  fi
+  printf '%s\n=\n%s\n' "$sizes" "$input" | awk '
     !listed && $0 == "=" { listed = 1; next }
     !listed { at = index($0, "/"); if (at) sizes[substr($0, at)] = $1; next }
     /^v/ { print; next }
     { print sizes[$0 "/@OUT_LOG@"] + 0, sizes[$0 "/@ERR_LOG@"] + 0, sizes[$0 "/@METRICS@"] + 0, $0 }'
 }
 records() {
-  lines=$(with_sizes)
+  lines=$(with_sizes) || exit
   IFS=$newline
   set -f
   # shellcheck disable=SC2086 # split into lines: sh reads byte by byte, so a loop with `read` is slow
@@ -140,7 +144,7 @@ record() { # record VERDICT: of the run in `run`; fails if no more may be sent
 }
 exec 4>&1
 case $(tar --version 2> /dev/null) in *GNU* | *bsdtar*) tar=yes ;; *) tar= ;; esac # others lack the options below
-small=$(records 5>&1 >&4)
+small=$(records 5>&1 >&4) || exit
 if [ -n "$small" ]; then
   echo "= tar"
   printf '%s\n' "$small" | tr '\n' '\0' | tar --null --no-recursion -P -cf - -T - 2> /dev/null

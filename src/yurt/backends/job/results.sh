@@ -10,7 +10,9 @@ while IFS= read -r folder; do
   if cd "$folder" 2> /dev/null; then
     if [ ! -e @RESULT@ ]; then
       piece err @ERR_LOG@ "$2"
-    elif [ -n "$(find @RESULT@ -prune -type f -user "$me" ! -perm -0020 ! -perm -0002)" ]; then
+    elif ! found=$(find @RESULT@ -prune -type f -user "$me" ! -perm -0020 ! -perm -0002); then
+      exit 1
+    elif [ -n "$found" ]; then
       piece result @RESULT@ 999999999999
     else
       echo 'unsafe 0 0'

@@ -4,7 +4,8 @@
 if command -v rsync > /dev/null 2>&1; then echo rsync; else echo tar; fi
 exec 3>&1
 while IFS= read -r folder; do
-  if [ ! -d "$folder" ] || [ ! -x "$folder" ]; then echo gone >&3 && continue; fi
+  if [ ! -d "$folder" ]; then echo gone >&3 && continue; fi
+  cd "$folder" || exit 1
   if [ -e "$folder/@EXIT@" ] || [ -e "$folder/@EXIT@.d" ]; then echo ended >&3; else echo going >&3; fi
   for part in @OUTPUTS@ @CHECKPOINTS@ @WORK@; do
     [ ! -d "$folder/$part" ] || printf '%s\n' "$folder/$part"

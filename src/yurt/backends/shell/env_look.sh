@@ -1,6 +1,7 @@
 # Prints the state of environments. Needs env_state.sh before it. arguments: BRIEF WAIT FOLDER...
 # BRIEF: leave out the packages, if not empty. WAIT: tenths of a second to wait for the end of builds.
 export LC_ALL=C
+[ "$(find / -prune | head -n 1 | wc -l)" -eq 1 ] || exit 1 # without these, every environment would look as if it had been purged
 brief=$1 left=$2
 shift 2
 for folder; do

@@ -7,10 +7,12 @@
 # environments that were built again after a purge. With CHOSEN: what was removed.
 # The lock of a removed environment stays, so that it is built again with the same packages.
 export LC_ALL=C
+[ "$(find / -prune | sort | head -n 1 | tail -n 1 | cat)" = / ] || exit 1 # without these, every environment would look unused
 runs=$1 base=$2 minutes=$3 needed=" $4 "
 shift 4
 chosen=" $* "
-cd "$base/envs" 2> /dev/null || exit 0
+[ -d "$base/envs" ] || exit 0
+cd "$base/envs" || exit 1
 
 needed_by_jobs() { # prints the addresses that jobs of the user need, from any machine
   names=$(queue -u "$(id -un)" -o %j) || return

@@ -51,6 +51,7 @@ done
 """
 
 LIST = """\
+[ "$(find / -prune | head -n 1)" = / ] || exit 1 # without these, every folder would look empty
 for base; do
   for each in "$base"/envs/*; do
     found=$(find "$each" -mindepth 1 -maxdepth 1 ! -name lock ! -name explicit 2> /dev/null | head -n 1)
@@ -92,6 +93,8 @@ class ShellEnvs:
         answer = self._host.run(
             LOGIN.format(text=quote(text)), mark, f"{base}/tools", modules_init, *modules, timeout=120
         )
+        if f"{mark} modules" not in answer.text:
+            raise refusal(self._host.name, "cannot look for Pythons", answer.errors)
         with self._host.reading():
             return read_tools(mark, answer.text, now=time.time())
 
@@ -178,12 +181,18 @@ class ShellEnvs:
     def folders(self, bases: Sequence[str]) -> list[str]:
         """See `Envs.folders`."""
         above = [layout.env(base, "all") for base in bases]
-        return ownership.run(self._host, above, LIST, *bases).text.splitlines()
+        answer = ownership.run(self._host, above, LIST, *bases)
+        if answer.code:
+            raise refusal(self._host.name, "cannot list the environments", answer.errors)
+        return answer.text.splitlines()
 
     def lacking(self, folder: str, files: Sequence[str]) -> list[str]:
         """See `Envs.lacking`."""
         lines = "".join(f"{file}\n" for file in files).encode()
-        return ownership.run(self._host, [folder], LACKING, folder, stdin=lines).text.split()
+        answer = ownership.run(self._host, [folder], LACKING, folder, stdin=lines)
+        if answer.code:
+            raise refusal(self._host.name, "cannot list the wheels", answer.errors)
+        return answer.text.split()
 
     def send(self, folder: str, file: str, content: bytes, moved: Callable[[int], None]) -> None:
         """See `Envs.send`."""

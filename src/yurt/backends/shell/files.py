@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from yurt.model.growth import Growing, Kind, Reader
     from yurt.model.storage import TierPlace, TierUse
 
-READ = '[ -f "$1" ] || exit 44; cat -- "$1"'
+READ = '[ -f "$1" ] || exit 44; if [ -n "$2" ]; then cut -b "1-$2" -- "$1"; else cat -- "$1"; fi'
 
 
 class ShellFiles:
@@ -45,8 +45,9 @@ class ShellFiles:
         self._host = host
         self._has_rsync: bool | None = None
 
-    def read(self, folder: str, name: str) -> bytes | None:
-        answer = ownership.run(self._host, [folder], READ, f"{folder}/{name}", timeout=600)
+    def read(self, folder: str, name: str, *, longest_line: int | None = None) -> bytes | None:
+        words = (f"{folder}/{name}", str(longest_line or ""))
+        answer = ownership.run(self._host, [folder], READ, *words, timeout=600)
         if answer.code == 44:
             return None
         if answer.code:
@@ -92,6 +93,8 @@ class ShellFiles:
 
     def submitted_groups(self, folders: Sequence[str]) -> dict[str, str]:
         answer = ownership.run(self._host, folders, scripts.text("sent.sh"), *folders)
+        if answer.code:
+            raise refusal(self._host.name, "cannot read the sweeps", answer.errors)
         blocks = (block.partition("\n") for block in f"\n{answer.text}".split("\n= ")[1:])
         return {folder: text for folder, _, text in blocks}
 

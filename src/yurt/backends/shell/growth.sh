@@ -5,6 +5,7 @@
 # TABLE: lines "R FOLDER" and "S FOLDER" for runs and sweeps, "P SINCE UNTIL FOLDER" for folders in which runs write that
 # are not theirs alone, "T SIZE SEEN PATH" for each file that the caller has, with the size of its copy.
 # Output, for each file that has changed: a line "START SEEN PATH", the bytes from START on, a line of NONCE.
+[ "$(find / -prune)" = / ] || exit 1 # find does not work here; otherwise, files may just have been deleted
 nonce=$1 kinds=" $2 " overlap=$3 roots=$4 table=$5
 look() { # look DEPTH: lists files in the folders of this depth: F SEEN SIZE PATH
   depth=$1
@@ -60,7 +61,7 @@ end
   while read -r start seen path; do
     [ "$start" != . ] || exit 0 # the list is complete
     printf '%s %s %s\n' "$start" "$seen" "$path"
-    tail -c "+$((start + 1))" "$path" 2> /dev/null
+    [ ! -r "$path" ] || tail -c "+$((start + 1))" "$path" || exit 1
     printf '\n%s\n' "$nonce"
   done
   exit 1

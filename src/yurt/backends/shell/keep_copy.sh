@@ -63,16 +63,18 @@ files_of() { # files_of MEASURE
   case $1 in '?') echo 0 ;; *) echo "${1%%:*}" ;; esac
 }
 measure_run() { # measure_run FOLDER: sets `measures`
-  outputs=$(measure "$1/@OUTPUTS@") saved=
-  [ -z "$checkpoints" ] || saved=$(measure "$1/@CHECKPOINTS@")
-  work=$(measure_work "$1")
+  saved=''
+  outputs=$(measure "$1/@OUTPUTS@") || { why="$1/@OUTPUTS@ cannot be measured" && return 1; }
+  work=$(measure_work "$1") || { why="$1/@WORK@ cannot be measured" && return 1; }
+  [ -z "$checkpoints" ] || saved=$(measure "$1/@CHECKPOINTS@") || { why="$1/@CHECKPOINTS@ cannot be measured" && return 1; }
   measures="$outputs ${saved:--} $work"
 }
 is_same() { # is_same TARGET: whether it has as many files and bytes of everything as the source
   [ -e "$1" ] || return
   for part in "@OUTPUTS@ $outputs" "@CHECKPOINTS@ ${saved:-?}" "@WORK@ $work"; do
     case $part in *' ?') [ "${part%% *}" = @CHECKPOINTS@ ] && [ -z "$checkpoints" ] && continue || return ;; esac
-    has=$(measure "$1/${part%% *}") wanted=${part#* }
+    has=$(measure "$1/${part%% *}") || return
+    wanted=${part#* }
     [ "${has%:*}" = "${wanted%:*}" ] || return
   done
 }
@@ -83,7 +85,7 @@ keep() { # keep run|place SOURCE TARGET
   [ -e "$3" ] || [ ! -e "$old" ] || mv -T "$old" "$3" # killed while it replaced the earlier copy
   rm -rf "$old"
   if [ "$1" = run ]; then
-    measure_run "$2"
+    measure_run "$2" || return
     ! is_same "$3" || { same=yes && return 0; }
   fi
   if [ -d "$3" ]; then # files that the source has no longer

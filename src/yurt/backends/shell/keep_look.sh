@@ -15,14 +15,12 @@ while IFS=' ' read -r what path; do
     echo gone
   elif [ "$what" = place ]; then
     echo there
-    folder_size "$path"
+    folder_size "$path" || exit
   elif [ ! -e "$path/@EXIT@" ] && [ ! -e "$path/@EXIT@.d" ] && [ ! -e "$path/@STATUS@" ] && [ ! -e "$path/@STATUS@.d" ]; then
     echo going
   else
     echo there
-    measure "$path/@OUTPUTS@"
-    measure "$path/@CHECKPOINTS@"
-    measure_work "$path"
+    measure "$path/@OUTPUTS@" && measure "$path/@CHECKPOINTS@" && measure_work "$path" || exit
   fi
 done
 user_quotas

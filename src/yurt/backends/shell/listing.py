@@ -11,7 +11,8 @@ from yurt.hosts.base import refusal
 from yurt.model.files import Gathered
 
 LIST = """\
-cd "$1/projects" 2> /dev/null || exit 44
+[ -d "$1/projects" ] || exit 44
+cd "$1/projects" || exit 1
 for each in */runs/* */sweeps/*; do [ ! -d "$each" ] || printf '%s\\n' "$each"; done
 """
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from yurt.backends import scripts
 from yurt.backends.shell import ownership
 from yurt.hosts import Host
+from yurt.hosts.base import refusal
 from yurt.model.files import LogPosition, LogSink
 from yurt.model.log_chunks import LogChunks, hand_out
 from yurt.model.site_words import whole
@@ -28,6 +29,7 @@ def one(host: Host, log: LogPosition, sink: LogSink, *, lines: int | None, follo
         with host.reading():
             chunks.feed(answer.out)
         log.gone = answer.code == NO_FOLDER
+        _check(host, answer.code, answer.errors)
         if not chunks.more:
             return
         lines = None
@@ -38,6 +40,13 @@ def one(host: Host, log: LogPosition, sink: LogSink, *, lines: int | None, follo
             with host.reading():
                 chunks.feed(chunk)
         log.gone = stream.code == NO_FOLDER
+        _check(host, stream.code, stream.err.decode(errors="replace").strip())
+
+
+def _check(host: Host, code: int | None, errors: str) -> None:
+    """RefusedError if a script could not read a log, so that what it sent is not all."""
+    if code and code != NO_FOLDER:
+        raise refusal(host.name, "cannot read the logs", errors)
 
 
 def _script() -> str:
@@ -84,6 +93,7 @@ def many(
                     left = _mark(log, name, whole(count))
                 if name == "end" and log is not None:
                     on_end(log)
+        _check(host, stream.code, stream.err.decode(errors="replace").strip())
 
 
 def _mark(log: LogPosition | None, name: str, count: int) -> int:
@@ -94,6 +104,8 @@ def _mark(log: LogPosition | None, name: str, count: int) -> int:
         log.done = True
     elif name == "gone":
         log.gone = True
+    elif name in ("cut-out", "cut-err"):
+        log.cut = count
     elif name == "skip-out":
         log.out = count
     elif name == "skip-err":

@@ -21,6 +21,7 @@ find_written() {
 # the code.
 not_results() (
   cd "$1" 2> /dev/null && [ -d @WORK@ ] || exit 0
+  [ "$(find . -prune)" = . ] || exit 1 # find does not work here; otherwise, files may just have been deleted
   [ -z "${only_links-}" ] || { find @WORK@ -type l -lname '*/projects/*/snapshots/*' -print0 && exit; }
   find @WORK@ -type d \( -name __pycache__ -o -name .ipynb_checkpoints -o -name .pytest_cache -o -name .mypy_cache \
     -o -name .ruff_cache \) -prune -print0 -o -type l -lname '*/projects/*/snapshots/*' -print0
@@ -33,7 +34,7 @@ not_results() (
       if [ "$at" = "$each" ] || [ -h "@OUTPUTS@/$at" ] || [ ! -d "@OUTPUTS@/$at" ]; then printf "%s\0" "$each"; fi
     done' sh
 )
-# measure FOLDER: prints FILES:BYTES:NEWEST; 0:0:0 if it is empty, ? if it cannot be read.
+# measure FOLDER: prints FILES:BYTES:NEWEST; 0:0:0 if it is empty, ? if it cannot be read. Fails without a result.
 measure() {
   [ -d "$1" ] || { echo 0:0:0 && return; }
   case $1 in */@WORK@) finder=find_written ;; *) finder=find_all ;; esac
@@ -46,17 +47,22 @@ measure() {
 measure_work() {
   newer=
   [ ! -e "$1/@COPIED@" ] || newer=$1/@COPIED@
-  measure "$1/@WORK@"
+  measure "$1/@WORK@" || return
   newer=
 }
 # measure_all: prints a line MEASURE FOLDER for each folder on standard input that is not empty. Uses few processes,
-# unless something cannot be read.
+# unless something cannot be read. Fails if one has no measure: no line means that it is empty.
 measure_all() {
-  folders=$(cat) newer='' works=''
+  folders=$(cat) || return
+  newer=''
   set --
   while IFS= read -r folder; do
     case $folder in
-      */@WORK@) [ ! -e "${folder%/*}/@COPIED@" ] || { echo "$(measure_work "${folder%/*}") $folder" && continue; } ;;
+      */@WORK@)
+        if [ -e "${folder%/*}/@COPIED@" ]; then
+          found=$(measure_work "${folder%/*}") || return
+          echo "$found $folder" && continue
+        fi ;;
       '') continue ;;
     esac
     set -- "$@" "$folder"
@@ -80,9 +86,9 @@ measure_part() { # measure_part all|written FOLDER…: measures the working dire
 }
 measure_some() {
   if [ $# -eq 1 ]; then # without its name on each line: a third less work
-    set -- "$1" "$(measure "$1")"
-    [ "$2" != '?' ] || set -- "$1" "$(measure "$1")" # a job that ends may just have deleted something in it
-    case $2 in 0:*) ;; *) echo "$2 $1" ;; esac
+    found=$(measure "$1") || return
+    [ "$found" != '?' ] || found=$(measure "$1") || return # a job that ends may just have deleted something in it
+    case $found in 0:*) ;; *) echo "$found $1" ;; esac
     return
   fi
   { $finder '%s %T@ %H\n' "$@" 2> /dev/null || echo "? ?"; } | LC_ALL=C awk '
@@ -94,5 +100,5 @@ measure_some() {
       END {
         if (hidden) exit 1
         for (folder in files) printf "%.0f:%.0f:%s %s\n", files[folder], bytes[folder], newest[folder], folder
-      }' || for each; do echo "$(measure "$each") $each"; done
+      }' || for each; do found=$(measure "$each") && echo "$found $each" || return; done
 }

@@ -32,7 +32,7 @@ UNLINK_FOLDERS = 'rm -rf -- "$1"'
 NOT_RESULTS = """\
 only_links=$1
 shift
-for each; do printf '%s\\0' "$each" && not_results "$each" && printf '\\0'; done
+for each; do printf '%s\\0' "$each" && not_results "$each" && printf '\\0' || exit 1; done
 """
 """Prints each run folder, the files in its working directory that are not results, and an empty entry."""
 
@@ -46,10 +46,11 @@ LOOK = (
 
 WITH_GIT = """\
 for each; do
-  [ -z "$(find "$each/." -name '.[gG][iI][tT]' -print 2> /dev/null | head -n 1)" ] || printf '%s\\n' "$each"
+  found=$(find "$each/." -name '.[gG][iI][tT]' -print 2> /dev/null) || found=unknown
+  [ -z "$found" ] || printf '%s\\n' "$each"
 done
 """
-"""Prints the run folders that contain a .git."""
+"""Prints the run folders that contain a .git, or in which it cannot be searched."""
 
 HAS_RSYNC = "command -v rsync > /dev/null 2>&1"
 
@@ -256,6 +257,8 @@ def _not_results(
     """
     script = scripts.text("measure.sh") + NOT_RESULTS
     answer = host.run(script, "" if part else "yes", *(run.folder for run in runs), timeout=600)
+    if answer.code:
+        raise refusal(host.name, "cannot read the working directories", answer.errors)
     found: dict[str, list[str]] = {}
     hidden: dict[str, int] = {}
     for block in answer.out.split(b"\0\0"):

@@ -181,7 +181,7 @@ code_unchanged() ( # code_unchanged TREE
       exit
     fi
   elif [ -e "$list" ]; then
-    changed_entries "$work" "$list" | sed -e 's/^d [0-7]* //' -e 's/^[^ ]* [0-7]* [0-9]* [0-9.]* //' | sort -u > "$aside/changed"
+    changed_entries "$work" "$list" | sed -e '/^= end$/d' -e 's/^d [0-7]* //' -e 's/^[^ ]* [0-7]* [0-9]* [0-9.]* //' | sort -u > "$aside/changed"
   fi
   count=$(wc -l < "$aside/changed" 2> /dev/null) || count=0
   head -n 3 "$aside/changed" 2> /dev/null | while IFS= read -r name; do echo "changed $((count)) $name"; done

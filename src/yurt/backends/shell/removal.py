@@ -44,7 +44,7 @@ def read_survey(text: str, folders: Sequence[str]) -> list[Survey]:
     """Parse the output of `survey` for each folder."""
     sizes, blocks, measures = read_blocks(text)
     return [
-        Survey(what, sizes.get(folder, 0), _measures(measures, folder), read_tasks(tasks))
+        Survey(what, _size(sizes, what, folder), _measures(measures, folder), read_tasks(tasks))
         for folder, (what, *tasks) in zip(folders, blocks, strict=True)
     ]
 
@@ -65,6 +65,12 @@ def read_blocks(text: str) -> tuple[dict[str, int], list[list[str]], dict[str, s
         for measure, _, path in (line.partition(" ") for line in tail.removesuffix(END).splitlines())
     }
     return sizes, blocks, measures
+
+
+def _size(sizes: Mapping[str, int], what: str, folder: str) -> int:
+    if what == "there" and folder not in sizes:
+        raise ValueError(f"du printed no size of {folder}")
+    return sizes.get(folder, 0)
 
 
 def _measures(found: Mapping[str, str], folder: str) -> Measures:

@@ -12,39 +12,45 @@ is_run_folder() { # is_run_folder RUN-FOLDER RECORDED: whether it is the folder 
   case $1 in */projects/*/runs/* | */projects/*/sweeps/*) ;; *) return 1 ;; esac
   [ -d "$1" ] && [ ! -h "$1" ] && [ ! -h "${1%/*}" ] || return 1
   if [ -e "$1/@RUN@" ]; then
-    case $2 in yes) ;; no) return 1 ;; *) grep -q -F "\"id\":\"${1##*/}\"" "$1/@RUN@" ;; esac
+    case $2 in yes) ;; no) return 1 ;; *) holds_id "$1/@RUN@" "${1##*/}" ;; esac
   else # cancelled before the upload
     case $1 in */sweeps/*) [ -e "$1/@CANCEL@" ] ;; *) [ "$(cd "$1" && read_written @WINNER@)" = cancelled ] ;; esac
   fi
 }
 
+holds_id() { # holds_id FILE ID
+  grep -q -F "\"id\":\"$2\"" "$1" && return
+  [ $? -gt 1 ] && [ -r "$1" ] && exit 1 # grep itself failed
+  return 1
+}
 is_task_folder() { # is_task_folder FOLDER: whether it is the folder of a task, and not a link
   case $1 in */@TASKS@/*) [ -d "$1" ] && [ ! -h "$1" ] && [ ! -h "${1%/*}" ] && is_run_folder "${1%/@TASKS@/*}" "" ;; *) false ;; esac
 }
 
 measure_run() { # measure_run RUN-FOLDER: its outputs, checkpoints and working directory, as printed by `measure`
-  echo "$(measure "$1/@OUTPUTS@") $(measure "$1/@CHECKPOINTS@") $(measure_work "$1")"
+  outputs=$(measure "$1/@OUTPUTS@") && saved=$(measure "$1/@CHECKPOINTS@") && work=$(measure_work "$1") &&
+    echo "$outputs $saved $work"
 }
 measure_tasks() ( # measure_tasks SWEEP: a line "+TASK" for each task with results, with the output of measure_run
   cd "$1" 2> /dev/null && [ -d @TASKS@ ] || exit 0
   newer='' reply=hidden
   for copied in @TASKS@/*/@COPIED@; do break; done
   # Two passes for all, unless something cannot be read, or tasks have a copy of the code.
-  [ -e "$copied" ] || reply=$({ { find_all 'a %s %T@ %p\0' @TASKS@ && find_written 'w %s %T@ %p\0' @TASKS@; } || printf '? ? ? ?\0'; } 2> /dev/null | tr '\n\0' ' \n' | LC_ALL=C awk '
-      $1 == "?" { hidden = 1; exit }
+  [ -e "$copied" ] || reply=$({ { find_all 'a %s %T@ %p\0' @TASKS@ && find_written 'w %s %T@ %p\0' @TASKS@; } && printf '=\0'; } 2> /dev/null | tr '\n\0' ' \n' | LC_ALL=C awk '
+      $1 == "=" { whole = 1; next }
       { split($4, path, "/"); task = path[2]; part = task " " path[3] }
       path[3] !~ ($1 == "w" ? "^@WORK@$" : "^(@OUTPUTS@|@CHECKPOINTS@)$") { next }
       { tasks[task]; files[part]++; bytes[part] += $2; if ($3 + 0 > newest[part] + 0) newest[part] = $3 }
       function all(part) { return sprintf("%.0f:%.0f:%s", files[part], bytes[part], files[part] ? newest[part] : 0) }
       END {
-        if (hidden) print "hidden"
+        if (!whole) print "hidden"
         else for (task in tasks) print "+" task, all(task " @OUTPUTS@"), all(task " @CHECKPOINTS@"), all(task " @WORK@")
-      }')
+      }') || exit
   case $reply in
     hidden*)
       for task in @TASKS@/*; do
         [ ! -d "$task" ] || [ -x "$task" ] || { echo "+${task##*/} ? ? ?" && continue; }
-        echo "+${task##*/} $(measure_run "$task")"
+        found=$(measure_run "$task") && echo "+${task##*/} $found" || exit
       done ;;
     ?*) printf '%s\n' "$reply" ;;
   esac
@@ -58,20 +64,20 @@ recorded() { # recorded RUN-FOLDER…: prints, in order, those whose record has 
     }' 2> /dev/null
 }
 each_run_folder() { # each_run_folder COMMAND FOLDER…: calls it with each folder, and yes if that is a run folder, else no
-  command=$1
+  command=$1 other=no
   shift
-  known=$(recorded "$@")
+  known=$(recorded "$@") || known='' other='' # such as one that was just removed: look at each
   IFS=$newline
   set -f
   for next in $known ''; do # each folder up to the next one that is recorded; then the rest
     unset IFS
     set +f
     while [ $# -gt 0 ]; do
-      folder=$1 named=no
+      folder=$1 named=$other
       shift
       [ "$folder" != "$next" ] || named=yes
       if is_run_folder "$folder" "$named"; then $command "$folder" yes; else $command "$folder" no; fi
-      [ "$named" = no ] || break
+      [ "$named" != yes ] || break
     done
   done
   unset IFS
@@ -82,7 +88,8 @@ print_run_folder() { # print_run_folder FOLDER IS-RUN-FOLDER
 }
 
 measured() { # measured: measures the folders of runs on standard input; prints lines of `measure_all`
-  some='' many=0 given=$(cat)
+  some='' many=0
+  given=$(cat) || return
   IFS=$newline
   set -f
   for run in $given; do
@@ -101,7 +108,7 @@ measured() { # measured: measures the folders of runs on standard input; prints 
 }
 tasks_if_sweep() { # tasks_if_sweep RUN-FOLDER: a line for each task of a sweep; of another run: adds it to `runs`
   case $1 in
-    */sweeps/*) case $1 in */@TASKS@/*) runs=$runs$1$newline ;; *) measure_tasks "$1" ;; esac ;;
+    */sweeps/*) case $1 in */@TASKS@/*) runs=$runs$1$newline ;; *) measure_tasks "$1" || exit ;; esac ;;
     *) runs=$runs$1$newline ;;
   esac
 }
@@ -184,18 +191,24 @@ set_aside() ( # set_aside FOLDER RUN-FOLDERS: renames those of the run folders, 
 )
 remove() { # remove RUN-FOLDER…: prints the removed ones, including those of interrupted removals
   [ $# -gt 0 ] || return 0
-  chosen=$(each_run_folder print_run_folder "$@")
+  chosen=$(each_run_folder print_run_folder "$@") || return
   for folder; do printf '%s\n' "${folder%/*}"; done | sort -u | while IFS= read -r parent; do
     set_aside "$parent" "$chosen"
   done
   for folder; do printf '%s\n' "${folder%/*/*}"; done | sort -u | while IFS= read -r project; do
     finish_removals "$project"
     (collect_code "$project" all) < /dev/null > /dev/null 2>&1
+  done || return
+  printf '%s\n' "$chosen" | while IFS= read -r folder; do
+    for left in "$folder" "${folder%/*}/.going/${folder##*/}" "${folder%/*}/.going.${folder##*/}"; do
+      if [ -n "$folder" ] && [ -e "$left" ]; then echo "$folder cannot be removed" >&2 && exit 1; fi
+    done
   done
 }
 
 holdings() { # holdings BASE: sizes, then all runs of all projects
   [ -d "$1/projects" ] && [ ! -h "$1/projects" ] || return 0
+  [ "$(find / -prune | wc -l)" -eq 1 ] || return 1 # without these, no sweep would look as if it had ended
   echo "= sizes"
   du -k -d 3 "$1/projects" 2> /dev/null
   echo "= runs"
@@ -215,7 +228,7 @@ clear_out() { # clear_out BASE HOME RUN-FOLDER…: removes those, then all other
   # HOME is empty, or the folder for environments in the home folder.
   base=$1 home=$2
   shift 2
-  remove "$@"
+  remove "$@" || return
   for project in "$base"/projects/*; do
     if [ ! -d "$project" ] || [ -h "$project" ]; then continue; fi
     finish_removals "$project"

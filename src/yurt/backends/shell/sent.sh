@@ -2,6 +2,6 @@
 # Output for each: a line "= FOLDER", the lines of its file, and `cancelled` if the sweep was.
 for folder; do
   printf '= %s\n' "$folder"
-  cat "$folder/@SENT@" 2> /dev/null
+  [ ! -e "$folder/@SENT@" ] || cat "$folder/@SENT@" || exit 1
   [ ! -e "$folder/@CANCEL@" ] || echo cancelled
 done

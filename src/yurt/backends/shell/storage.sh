@@ -3,8 +3,13 @@
 # report; it may be empty. FOLDERs are those of yurt to measure.
 mark=$1 report=$2
 shift 2
-own_use() { # own_use FOLDER...: a line KIND KB FILES for each kind of files; `late` if there are too many to count
+own_use() { # own_use FOLDER...: a line KIND KB FILES for each kind of files; `late` if not all could be counted
   section own
+  for folder; do
+    shift
+    [ ! -e "$folder" ] || set -- "$@" "$folder"
+  done
+  [ $# -gt 0 ] || return 0
   { within 20 find "$@" -printf '%k %P\n' 2> /dev/null; echo "end $?"; } | LC_ALL=C awk '
     $1 == "end" { if ($2 > 1) print "late"; next }
     {
@@ -15,7 +20,7 @@ own_use() { # own_use FOLDER...: a line KIND KB FILES for each kind of files; `l
       else if (part[1] == "envs" || part[1] == "workspaces") kind = part[1]
       kb[kind] += $1; files[kind]++
     }
-    END { for (kind in kb) printf "%s %.0f %.0f\n", kind, kb[kind], files[kind] }'
+    END { for (kind in kb) printf "%s %.0f %.0f\n", kind, kb[kind], files[kind]; if (NR < 2) print "late" }' || echo late
 }
 while IFS=' ' read -r name path; do tier_use "$name" "$path"; done
 user_quotas

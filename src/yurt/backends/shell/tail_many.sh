@@ -3,8 +3,8 @@
 # FOLLOW, if not empty: stream for about MOST seconds; less if some runs finish, as others may have started.
 # LAST, if not empty: send only so many last lines of logs that were not read yet.
 # Output is chunks: a line "K out|err COUNT" and COUNT bytes, where K counts the runs from 1. "K skip-out OFFSET" is
-# where reading begins, "K end 0" means a finished run was sent completely, "K gone 0" that it has no folder.
-# "- - 0" is a keepalive.
+# where reading begins, after "K cut-out COUNT" as in tail.sh, "K end 0" means a finished run was sent completely,
+# "K gone 0" that it has no folder. "- - 0" is a keepalive.
 follow=$1 last=$2 most=$3 count=0
 shift 3
 while [ $# -gt 0 ]; do
@@ -23,6 +23,7 @@ measure() { # sets out_size_K and err_size_K of all runs, with one program at mo
     [ ! -s "$folder/@ERR_LOG@" ] || set -- "$@" "$folder/@ERR_LOG@"
   done
   [ $# -gt 0 ] || return 0
+  sizes=$(wc -c "$@") || exit 1
   k=1
   while read -r size file; do # in the order of the runs; files that cannot be read are missing
     from=$k
@@ -36,7 +37,7 @@ measure() { # sets out_size_K and err_size_K of all runs, with one program at mo
     done
     [ "$k" -le "$count" ] || k=$from
   done << end
-$(wc -c "$@" 2> /dev/null)
+$sizes
 end
 }
 send() { # send K NAME FILE OFFSET SIZE: sends a log from the offset on; sets offset
@@ -45,13 +46,19 @@ send() { # send K NAME FILE OFFSET SIZE: sends a log from the offset on; sets of
     part=$(($5 - offset))
     [ "$part" -le 1048576 ] || part=1048576
     printf '%s %s %s\n' "$1" "$2" "$part"
-    if [ "$offset" -eq 0 ]; then head -c "$part" "$3"; else tail -c "+$((offset + 1))" "$3" | head -c "$part"; fi
+    if [ "$offset" -eq 0 ]; then head -c "$part" "$3"; else tail -c "+$((offset + 1))" "$3" | head -c "$part"; fi || exit 1
     offset=$((offset + part)) busy=1
   done
 }
-begin() { # begin K NAME FILE SIZE: sets offset to the start of the last lines of a log
-  offset=0
-  [ "$4" -eq 0 ] || offset=$(($4 - $(head -c "$4" "$3" | tail -n "$last" | wc -c)))
+begin() { # begin K NAME FILE SIZE: sets offset to the start of the last lines of a log; of very long ones, to a later place
+  offset=0 most_of_all=$((1000000 + last * 4096))
+  if [ "$4" -gt 0 ]; then
+    from=$(($4 > most_of_all ? $4 - most_of_all : 0))
+    shown=$(if [ "$from" -eq 0 ]; then head -c "$4" "$3"; else tail -c "+$((from + 1))" "$3" | head -c "$(($4 - from))"; fi |
+      tail -n "$last" | wc -c) && [ "$shown" -gt 0 ] || exit 1
+    offset=$(($4 - shown))
+    [ "$shown" -lt "$most_of_all" ] || printf '%s cut-%s %s\n' "$1" "$2" "$shown"
+  fi
   printf '%s skip-%s %s\n' "$1" "$2" "$offset"
 }
 seconds=0 some='' idle=0

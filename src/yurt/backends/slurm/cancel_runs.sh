@@ -3,7 +3,8 @@
 # Standard input: a line RUN RUN-FOLDER for each. Output: a line RUN WINNER for each, as in cancel.sh, or RUN ended; none
 # for a run whose gate could not be closed, such as on a full disk, and whose jobs are cancelled anyway; and none for a run
 # of which a job is not seen ending.
-runs=$(cat) closed=
+closed=''
+runs=$(cat) || exit 1
 close_run() { # close_run RUN-FOLDER: does the same as close_gate, with a link to `closed` if that is possible
   winner=
   if [ -s "$closed" ] && cd "$1" 2> /dev/null && [ ! -e @NO_LINKS@ ]; then
@@ -33,10 +34,10 @@ close_each() {
 }
 answer=$(printf '%s\n' "$runs" | close_each)
 rows_of_jobs() {
-  { printf '%s\n\n' "$runs" && cat; } | awk -F '|' '
+  printf '%s\n\n%s\n' "$runs" "$rows" | awk -F '|' '
     !listed { if ($0 == "") listed = 1; else { sub(/ .*/, ""); wanted["yurt-" $0] }; next }
     { job = $1; state = $2; sub(/_.*/, "", job); sub(/^[^|]*[|][^|]*[|]/, ""); if (/^yurt-s/) sub(/[+].*/, "") }
-    $0 in wanted { print job, state, substr($0, 6) }' | sort -u
+    $0 in wanted { print job, state, substr($0, 6) }'
 }
 cancel_by_name() {
   printf '%s\n' "$runs" | while read -r id _; do timeout 5 scancel -u "$(id -un)" --name="yurt-$id" || return; done
@@ -46,7 +47,8 @@ unconfirmed=$left
 while read -r id winner; do # those that have started, and that the queue does not list
   case $winner in '' | ended | cancelled) continue ;; esac
   left=
-  if goes_on "$id" "$(printf '%s\n' "$runs" | sed -n "s/^$id //p")"; then
+  folder=$(printf '%s\n' "$runs" | sed -n "s/^$id //p") && [ -n "$folder" ] || exit 1
+  if goes_on "$id" "$folder"; then
     unconfirmed="$unconfirmed
 $left"
   fi

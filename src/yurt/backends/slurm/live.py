@@ -60,6 +60,9 @@ def read(mark: str, text: str, accounts: Sequence[Account], *, now: float) -> Li
     if not parts.get("partitions"):
         answers = [*parts.get("errors", []), *parts.get("ping", []), "no answer"]
         return Live(at=now, host=host, silent=answers[0], controllers=controllers)
+    for what, command in (("nodes", "scontrol show node"), ("queue", "squeue")):
+        if "failed" in parts.get(what, []):
+            return Live(at=now, host=host, silent=f"`{command}` failed", controllers=controllers)
     person = Person(user, " ".join(parts.get("groups", [])).split(), accounts, host)
     groups = list(_groups(parts.get("nodes", [])))
     queue, counts = read_queue(parts.get("queue", []), read_factors(parts.get("priority", [])))

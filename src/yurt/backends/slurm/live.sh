@@ -16,7 +16,7 @@ section() {
 }
 
 nodes() { # one line for each group of similar nodes; one for each node that is down or drained
-  limited scontrol -d -o show node | awk "$nodes_awk"'
+  rows=$(limited scontrol -d -o show node) && printf '%s\n' "$rows" | awk "$nodes_awk"'
     /^NodeName=/ {
       read_node()
       state = field("State")
@@ -29,11 +29,11 @@ nodes() { # one line for each group of similar nodes; one for each node that is 
     END {
       for (key in count)
         printf "group|%d|%d|%d|%d|%d|%s\n", count[key], total[key], taken[key], memory[key], held[key], key
-    }'
+    }' || echo failed
 }
 
 queue() { # jobs by state and partition; your jobs with their place in the queue, which squeue sorts by priority
-  limited squeue -h -S -p,i -o '%T|%P|%u|%Q|%i|%S|%r' | awk -F '|' -v me="$me" '
+  rows=$(limited squeue -h -S -p,i -o '%T|%P|%u|%Q|%i|%S|%r') && printf '%s\n' "$rows" | awk -F '|' -v me="$me" '
     function tasks(id,  list, parts, n, i, ends, sum, step) {
       if (!match(id, /\[.*\]/)) return 1
       list = substr(id, RSTART + 1, RLENGTH - 2)
@@ -67,7 +67,7 @@ queue() { # jobs by state and partition; your jobs with their place in the queue
       for (state in owned) print "owned|" owned[state] "|" state
       for (state in total) print "total|" total[state] "|" state
       for (key in counts) print "count|" counts[key] "|" key
-    }'
+    }' || echo failed
 }
 
 job() { # the first pending records of a job: an array has one for all its pending tasks, and one for each other

@@ -1,6 +1,7 @@
 # Prints one line for each node: name, partitions, state, CPUs, memory in MB and GPUs with what jobs use of each, load.
 export LC_ALL=C
-within "${yurt_patience:-20}" scontrol -d -o show node | awk "$nodes_awk"'
+nodes=$(within "${yurt_patience:-20}" scontrol -d -o show node) || exit 7
+printf '%s\n' "$nodes" | awk "$nodes_awk"'
   /^NodeName=/ {
     read_node()
     print "node|" field("NodeName") "|" field("Partitions") "|" field("State") "|" cpus() "|" field("CPUAlloc") "|" \

@@ -12,7 +12,7 @@ echo "= queue"
 exec 4>&1
 # Rows are printed as they come. Jobs that have finished, or are about to, may still be listed: they count as absent.
 absent=$({
-  cat
+  cat || echo "= failed"
   echo
   timeout "${yurt_patience:-60}" squeue -t all -u "$me" -o '|%10k|%i|%T|%r|%S|%N|%j' # seconds; 10 characters of the comment, which may contain anything
   echo "= $?"
@@ -62,6 +62,7 @@ absent=$({
   }
   function task(mark, id, number) { print mark id "." number " " called[id] " " home[id] "/@TASKS@/" number }
   $0 == "" { listed = 1; next }
+  !listed && $0 == "= failed" { failed = 1 }
   !listed && substr($0, 1, 2) == "= " { folder = substr($0, 3); next }
   !listed {
     if (substr($0, 1, 1) == "-") next
@@ -100,14 +101,15 @@ absent=$({
       }
     } else if (alive) live[run] = ((run in live) || state == "RUNNING") ? "+" : "-"
     print | "cat >&4"
+    printed = 1
   }
   END {
-    close("cat >&4")
+    if (failed || (printed && close("cat >&4"))) exit 1 # a run or a row is missing
     if (status != "0" || !headed) { print "= silent"; exit }
     for (at = 1; at <= count; at++) if (live[ids[at]] != "-") print live[ids[at]] ids[at] " yurt-" ids[at] " " home[ids[at]]
     for (at = 1; at <= many_sweeps; at++) absent(sweeps[at])
     for (at = 1; at <= many_running; at++) task("+", running[at], number_of[at])
-  }')
+  }') || { echo "the rows of squeue cannot be read" >&2 && exit 1; }
 exec 4>&-
 [ "$absent" != "= silent" ] || exit 7
 [ -n "$absent" ] || exit 0
@@ -162,7 +164,7 @@ $absent
 end
 cd /
 last_lines() { # prints the last line of the files named on standard input
-  xargs -0 tail -v -n 1 | awk '
+  xargs -0 tail -v -n 1 | cut -b 1-4200 | awk '
     sub(/^==> /, "") && sub(/\/@METRICS@ <==$/, "") {
       many = split($0, parts, "/")
       id = parts[many - 2] "." parts[many]

@@ -55,9 +55,9 @@ command -v scontrol > /dev/null 2>&1 || exit 0
 section config
 timeout "${yurt_patience:-20}" scontrol show config || exit 7
 section partitions
-limited scontrol -o show partition
+limited scontrol -o show partition || exit 7
 section nodes
-limited sinfo -h -e -o '%R|%D|%c|%m|%G|%f'
+limited sinfo -h -e -o '%R|%D|%c|%m|%G|%f' || exit 7
 me=$(id -un)
 section associations
 limited sacctmgr -nP show assoc where user="$me" format=account,partition,qos,defaultqos,maxsubmit 2> /dev/null || accounting=silent

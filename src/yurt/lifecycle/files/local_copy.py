@@ -7,16 +7,35 @@ import stat
 import zlib
 from collections.abc import Iterator
 
+PIECE = 1 << 20
+"""Bytes of a record that are unpacked at a time."""
+
 
 def record(target: str) -> bytes:
     """Return the names, sizes and times of all files in a folder, compressed."""
-    return zlib.compress(b"\0".join(_entries(target)), 1)
+    packer, packed = zlib.compressobj(1), bytearray()
+    for each in _entries(target):  # there may be a million
+        packed += packer.compress(b"%s\0" % each)
+    return bytes(packed + packer.flush())
 
 
 def is_complete(target: str, recorded: bytes) -> bool:
     """Whether a folder still contains every file of a record, unchanged. Other files do not matter."""
-    wanted = zlib.decompress(recorded).split(b"\0")
-    return set(wanted) - {b""} <= set(_entries(target))
+    missing = {hash(each) for each in _recorded(recorded)}  # hashes take a third of the memory
+    for each in _entries(target):
+        missing.discard(hash(each))
+    return not missing
+
+
+def _recorded(recorded: bytes) -> Iterator[bytes]:
+    """Yield the entries of a record."""
+    unpacker, rest = zlib.decompressobj(), b""
+    while recorded:
+        *entries, rest = (rest + unpacker.decompress(recorded, PIECE)).split(b"\0")
+        yield from filter(None, entries)
+        recorded = unpacker.unconsumed_tail
+    *entries, rest = (rest + unpacker.flush()).split(b"\0")
+    yield from filter(None, [*entries, rest])
 
 
 def _entries(target: str) -> Iterator[bytes]:

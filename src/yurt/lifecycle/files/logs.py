@@ -44,7 +44,7 @@ def _copy(store: Store, run: Run, entry: Entry | None, sink: Sink, lines: int | 
     answer = early.logs(run.context, run.folder, lines)
     with Reading(run.context):
         if answer is not None and log_chunks.read(answer, log, _to(sink)):
-            return ""
+            return about_cut(log)
     try:
         from yurt.sites import connect
 
@@ -52,7 +52,7 @@ def _copy(store: Store, run: Run, entry: Entry | None, sink: Sink, lines: int | 
             queue_prefetch.prepare("logs", early.logs_basis(run.context, run.folder, lines))
         connect.responding_backend(run.context, alone=not saved).files.tail([log], _to(sink), lines=lines)
         if not log.gone:
-            return ""
+            return about_cut(log)
         why = f"the run folder on {run.context} is gone"
     except YurtError as error:
         if log.begun or not store.is_kept(run.id):
@@ -67,6 +67,13 @@ def _copy(store: Store, run: Run, entry: Entry | None, sink: Sink, lines: int | 
             hint=f"see the run with `yurt show {run.id}`",
         )
     return f"{why}; {note}"
+
+
+def about_cut(log: LogPosition) -> str:
+    """Return a note that not all of the last lines of a log are shown; empty if they are."""
+    if not log.cut:
+        return ""
+    return f"its lines are very long: showing the last {log.cut / 1e6:.1f} MB; `yurt logs {log.run}` shows all"
 
 
 def copy_saved(store: Store, run: Run, sink: Sink, lines: int | None) -> str:
@@ -115,6 +122,9 @@ def follow(
         except UnreachableError as error:
             on_word(f"{error.message}; reconnecting")
             pause = 0.5 if (log.out, log.err) != before else min(pause * 2, 15)
+        if log.cut:
+            on_word(about_cut(log))
+            log.cut = 0
         lines = None if log.begun else lines
         if not finished:
             time.sleep(pause)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from yurt.clocks import clocks, ending_by
 from yurt.errors import UnreachableError, YurtError
-from yurt.lifecycle.files.logs import copy_saved
+from yurt.lifecycle.files.logs import about_cut, copy_saved
 from yurt.lifecycle.refresh.full_disk import checked
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids
@@ -62,6 +62,7 @@ def copy_many(
                 _tail(files, readings, sink, lines=lines, on_end=on_end)
         except YurtError as error:
             failure = error
+        warnings += [f"run {each.run}: {about_cut(each)}" for each in readings if each.cut]
         left = [each for each in readings if each.gone or not each.done]
         why = f"the run folders on {name} are gone" if failure is None else failure.message
         lost = [each.run for each in left if not _copy_saved(store, each, sink, lines)]

@@ -16,10 +16,12 @@ from yurt.store import Entry, Store
 if TYPE_CHECKING:
     from yurt.backends.base import Files
 
-ALL = 'cd "$1" || exit 44; cat @METRICS@ 2> /dev/null || :'
-
 TAIL = 1 << 18
 """Bytes at the end of the file that are searched for the last value of each metric."""
+
+
+LONGEST = 1_000_000
+"""Bytes of a line that are read of a site; no row of metrics is longer, so that what is cut is left out."""
 
 
 class Metric(msgspec.Struct, frozen=True):
@@ -51,7 +53,7 @@ def every(store: Store, entry: Entry, files: Files) -> list[dict[str, Any]]:
     kept = store.kept(entry.run.id) if entry.status.final else None
     text = kept.metrics if kept is not None else b""
     if kept is None or len(text) < kept.metrics_size:
-        text = files.read(entry.run.folder, layout.METRICS) or text
+        text = files.read(entry.run.folder, layout.METRICS, longest_line=LONGEST) or text
     found = []
     for line in text.split(b"\n"):
         with contextlib.suppress(*MALFORMED):

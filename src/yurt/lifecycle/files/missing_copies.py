@@ -88,8 +88,8 @@ def _why(store: Store, run: str, part: str, measure: str, copies: Sequence[Copy]
 def _is_here(copy: Copy, measures: Sequence[str]) -> bool:
     """Whether a local folder still contains what was fetched; of a copy of an older yurt, at least as much."""
     target = os.fsdecode(copy.target)
-    if copy.files and not local_copy.is_complete(target, copy.files):
-        return False
+    if copy.files:
+        return local_copy.is_complete(target, copy.files)
     files = bytes_ = 0
     for folder, _folders, names in os.walk(target):
         for name in names:

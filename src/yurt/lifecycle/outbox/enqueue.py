@@ -83,6 +83,7 @@ def enqueue(
             calls.collect(store)
         raise moved.refused[plan.run.id]
     claims.collect()
+    store.collect_saved()
     entry = store.get(plan.run.id)
     assert entry is not None
     _note_wait(store, context, plan, entry)
