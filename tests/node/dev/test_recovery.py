@@ -13,6 +13,7 @@ from yurt.node import backup
 from yurt.node.dev import recovery
 from yurt.node.dev.config import Config, read
 from yurt.node.dev.desk import Desk
+from yurt.node.dev.layer import Layer
 from yurt.node.dev.place import Place
 from yurt.node.dev.status import Status
 from yurt.node.files import NodeError
@@ -34,7 +35,7 @@ class Nodes:
         place = Place(str(root / "work"), str(root / ".own"), str(root / ".beside"))
         for folder in (Path(place.folder), Path(place.beside), self.top / "run"):
             folder.mkdir(parents=True, exist_ok=True)
-        desk = Desk(self.config(), place, Status(str(self.top / "run")), self.lines.append)
+        desk = Desk(self.config(), place, Layer(place, {}), Status(str(self.top / "run")), self.lines.append)
         desk.open()
         return desk
 
