@@ -10,7 +10,7 @@ import time
 from typing import Any, Mapping, Optional
 
 from yurt.node import backup
-from yurt.node.dev import terminals
+from yurt.node.dev import sessions, terminals
 from yurt.node.dev.chores import Chores
 from yurt.node.dev.claim import BEATS, Claim
 from yurt.node.dev.config import Config, read
@@ -89,7 +89,13 @@ class Holder:
         self.chores = Chores(self.config, place.folder, self.schedule, self.status, claim)
         self.chores.notes = notes
         requests = Requests(
-            self.desk, self.worker, save=self.save, look=self.chores.look, leave=self._leave, served=self.door.served
+            self.desk,
+            self.worker,
+            save=self.save,
+            save_last=self.save_last,
+            look=self.chores.look,
+            leave=self._leave,
+            served=self.door.served,
         )
         self.door.open(requests.answer)
         self.status.set(workspace=place.workspace, folder=place.folder, socket=self.door.socket, warnings=notes)
@@ -101,6 +107,8 @@ class Holder:
                 self._keep()
             return self._end(opening)
         finally:
+            self._end_sessions(sessions.HURRY)
+            sessions.close(place.folder)
             if opening.done():
                 claim.drop()
                 self._leave_no_empty_backups()
@@ -123,6 +131,28 @@ class Holder:
         if version is not None and not self.signal:
             self._retain()
         return version
+
+    def save_last(self, reason: str) -> int:
+        """Save the workspace and verify that, then end all sessions; return the version with all that they wrote.
+
+        Raises BackupError: the sessions stay, unless only what they wrote meanwhile could not be saved.
+        """
+        self.save(reason)
+        number = self.desk.verify()
+        if self._end_sessions(sessions.GRACE) and self.save(reason) is not None:
+            number = self.desk.verify()
+        return number
+
+    def _end_sessions(self, grace: float) -> bool:
+        """Tell the terminals of all sessions, and end the processes in them; return whether there were any."""
+        folder = self.desk.place.folder
+        found = sessions.find(folder)
+        if found:
+            text = "dev node %s on %s ends; its workspace is backed up, and its sessions are ended"
+            terminals.tell(text % (self.config.name, os.uname().nodename), only=terminals.used_by(found))
+            sessions.end(folder, grace)
+            say("ended all sessions")
+        return bool(found)
 
     def _failed(self, error: Exception) -> None:
         self.schedule.failed(time.time())
@@ -242,8 +272,7 @@ class Holder:
 
     def _release(self) -> None:
         try:
-            self.save("idle")
-            self.desk.verify()
+            self.save_last("idle")
         except backup.BackupError:
             self._told_idle = False
             return
@@ -263,6 +292,7 @@ class Holder:
         self.desk.stopping = True
         self.status.set(phase="ending")
         self.worker.drop_waiting(NodeError("the job of the dev node ends"))
+        self._end_sessions(sessions.HURRY)  # before the last backup: what they write later would be in none
         if self.leaving and not self.signal:
             say("ended")
             return 0

@@ -1,9 +1,10 @@
 """What the laptop can ask of a dev node over its socket, and the answers."""
 
+import shlex
 from typing import Any, Callable, Dict, List, Optional
 
 from yurt.node import backup
-from yurt.node.dev import ssh
+from yurt.node.dev import sessions, ssh, terminals
 from yurt.node.dev.control import Send
 from yurt.node.dev.desk import Desk
 from yurt.node.dev.worker import Task, Worker
@@ -23,12 +24,13 @@ class Requests:
         worker: Worker,
         *,
         save: Callable[[str], Any],
+        save_last: Callable[[str], int],
         look: Callable[[], Optional[float]],
         leave: Callable[[], None],
         served: Dict[str, str],
     ) -> None:
         self._desk, self._worker, self._save, self._look, self._leave = desk, worker, save, look, leave
-        self._served = served
+        self._save_last, self._served = save_last, served
 
     def answer(self, request: Dict[str, Any], send: Send) -> Optional[Dict[str, Any]]:
         """Carry out one request and return its answer; None if it was sent. Raises NodeError with the reason."""
@@ -82,7 +84,10 @@ class Requests:
     def _restore(self, number: int, paths: List[str]) -> Dict[str, Any]:
         if paths:
             return self._desk.restore_paths(number, paths)
-        return {"aside": self._desk.restore(number), "version": self._desk.status.get("version")}
+        aside, work = self._desk.restore(number), self._desk.place.workspace
+        text = "the workspace was replaced by v%d; a shell that was in it is in %s now: type `cd %s`"
+        terminals.tell(text % (number, aside, shlex.quote(work)), only=terminals.used_by(sessions.working_in(aside)))
+        return {"aside": aside, "version": self._desk.status.get("version")}
 
     def _down(self, with_backup: bool, send: Send) -> None:
         answer: Dict[str, Any] = {"version": 0}
@@ -92,7 +97,6 @@ class Requests:
         self._leave()
 
     def _last_backup(self) -> Dict[str, Any]:
-        self._save("down")
-        number = self._desk.verify()
+        number = self._save_last("down")
         known = [each for each in backup.versions(self._desk.config.backups) if each.number == number]
         return {"version": number, "note": known[0].note if known else ""}
