@@ -94,6 +94,11 @@ def running(store: Store, name: str) -> Desk:
     return desk
 
 
+def last(store: Store, name: str) -> Entry | None:
+    """Return the newest run of a dev node of this name, also one that has finished; None if none is known."""
+    return next((entry for entry in store.newest(where={"name": [name]}) if entry.run.purpose == "dev"), None)
+
+
 def last_node(store: Store, name: str, context: str) -> str:
     """Return the node of the last dev run of a name on a context that had one; empty if there is none."""
     for entry in store.newest(where={"name": [name], "context": [context]}):

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from yurt.dev import desks, holder
+from yurt.dev import holder
 from yurt.dev.ask import ask
 from yurt.dev.desks import Desk
 from yurt.errors import RefusedError, UnreachableError, YurtError
@@ -47,12 +47,12 @@ class Down(msgspec.Struct, frozen=True, kw_only=True):
 def find(name: str, context: str = "") -> Desk:
     """Return an unfinished dev node, according to its site. RefusedError: it is not on the given context."""
     store = folders.store()
-    where = desks.present(store, name).entry.run.context
+    where = dev_find.present(store, name, context).entry.run.context
     dev_find.check_context(name, where, context)
     refreshed = refresh_contexts(store, [where], steps=STEPS)
     if where in refreshed.failed:
         raise refreshed.failed[where]
-    return desks.present(store, name)
+    return dev_find.known(store, name)
 
 
 def down(name: str, *, context: str = "", now: bool = False, watch: Watch = unwatched) -> Result[Down]:
