@@ -78,7 +78,12 @@ def _end(desk: Desk, store: Store, now: bool, watch: Watch) -> Result[Down]:
         if ask_first:
             _asked(store, entry, {"do": "backup", "reason": "down"}, watch)
         _cancel(store, desk.follow_up)
-    if ask_first:
+    if entry.status.state == "unknown":  # its job has ended, such as with its node: see how
+        (entry,) = until_ended(store, [entry.run.id], timeout=SOON)
+    if entry.status.final:
+        error = dev_find.ended(entry)
+        notes = [f"{error.message}; {error.hint}"] if entry.status.state != "completed" else []
+    elif ask_first:
         answer = _asked(store, entry, {"do": "down", "backup": True}, watch)
         version = int(answer.get("version") or 0)
         notes = [f"v{version}: {answer['note']}"] if answer.get("note") else []

@@ -15,6 +15,7 @@ from yurt.lifecycle.plan.holders import CONFIGURATION
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.context import Context
 from yurt.model.facts import Facts
+from yurt.model.state import NODE_FAILED
 from yurt.model.workspace import Workspace
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
@@ -48,7 +49,9 @@ def running(store: Store, name: str, context: str = "") -> Desk:
     refreshed = refresh_contexts(store, [where], steps=STEPS)
     if where in refreshed.failed:
         raise refreshed.failed[where]
-    known(store, name)
+    desk = known(store, name)
+    if desk.entry.status.state == "unknown":  # its job has ended; how is not certain yet
+        raise ended(desk.entry)
     return desks.running(store, name)
 
 
@@ -76,24 +79,26 @@ def known(store: Store, name: str) -> Desk:
         last = desks.last(store, name)
         if last is None or not last.status.final or last.status.state == "completed":
             raise
-        raise _ended(last) from None
+        raise ended(last) from None
 
 
 def lost_nodes(store: Store, context: str = "") -> list[str]:
     """Return sentences about dev nodes whose last run ended because its node failed, in the last days."""
     failed = store.newest(where={"state": ["node_failed"], **({"context": [context]} if context else {})})
     recent = [each for each in failed if each.run.purpose == "dev" and time.time() - each.run.created < REMEMBERED]
-    ended = [_ended(each) for each in recent if (last := desks.last(store, each.run.name)) and last.run == each.run]
-    return [f"{each.message}; {each.hint}" for each in ended]
+    newest = [each for each in recent if (last := desks.last(store, each.run.name)) and last.run == each.run]
+    return [f"{error.message}; {error.hint}" for error in map(ended, newest)]
 
 
-def _ended(last: Entry) -> NotFoundError:
+def ended(last: Entry) -> NotFoundError:
     """Return the error about a dev node whose last run has ended, but not by `dev down`."""
     run, status = last.run, last.status
     node = status.node or "its node"
-    how = f"run {run.id} is {status.state}{f' ({status.reason})' if status.reason else ''} since"
-    how = f"{node} failed at" if status.state == "node_failed" else how
-    text = f"dev node '{run.name}' is not running: {how} {clock(status.ended)}"
+    how = f"run {run.id} is {status.state}{f' ({status.reason})' if status.reason else ''}"
+    how += f" since {clock(status.ended)}" if status.ended is not None else ""
+    if status.state == "node_failed":
+        how = f"{node} failed at {clock(status.ended)}"
+    text = f"dev node '{run.name}' is not running: {how}"
     hint = f"start it again with `yurt dev up{named(run.name)}`"
     try:
         newest = backups(run.name, run.context).found.newest
@@ -101,7 +106,7 @@ def _ended(last: Entry) -> NotFoundError:
         newest = None
     if newest is not None:
         hint = f"`yurt dev up{named(run.name)}` brings version {newest.number} of {clock(newest.time)} back"
-    if status.state == "node_failed":
+    if status.state == "node_failed" or status.reason == NODE_FAILED:
         hint += f"; work since then is on {node} until it returns"
     return NotFoundError(text, code="not-found", hint=hint)
 

@@ -77,9 +77,9 @@ def up(
                 entry = Following(store, entry, on_wait, wish).until_ready()
             except RefusedError:
                 now = store.get(entry.run.id)
-                if now is None or not now.status.final or entry.status.state != "running":
+                if now is None or not now.status.final or entry.status.state not in ("running", "unknown"):
                     raise
-                # Its node died before `dev up`, which the site did not know yet.
+                # Its node died before `dev up`, which the site did not know yet, or not for certain.
                 entry, warnings, wish = _found(store, request, asked, watch)
                 (entry,), notes = sync_first(store, [entry], watch=watch)
                 warnings += notes
