@@ -38,7 +38,7 @@ def test_a_damaged_backup(user: User, tmp_path: Path) -> None:
         )
         assert hint in " ".join(refused.err.split()) and not target.exists()
         mended = user.quick("dev", "backup", "k", "--check")
-        assert mended.out.startswith("damaged: v2\nv3: ") and f"files were saved again: {pack.name}" in mended.out, (
+        assert mended.out.startswith("damaged: v2\nv3: ") and f"packs were saved again: {pack.name}" in mended.out, (
             mended
         )
         rows = user.quick("dev", "backups", "k").out.splitlines()

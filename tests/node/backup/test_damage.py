@@ -71,7 +71,7 @@ def test_a_flipped_bit_is_found_by_the_next_backup(desk: Desk) -> None:
     name = desk.flip("p1-*")
     assert desk.save() == 3
     version = versions(desk.backups)[-1]
-    assert version.note == f"damaged or missing packs, whose files were saved again: {name}" and not version.fork
+    assert version.note == f"files of damaged or missing packs were saved again: {name}" and not version.fork
     verify(desk.backups, 3)
     assert desk.restores(3) and desk.save() == 0
     assert check(desk.backups) == [1, 2]

@@ -89,9 +89,7 @@ def test_no_room(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 90_000 < needed <= 100_000 and free > 0
     monkeypatch.setattr(recovery, "room", full_beside(0))
     (nodes.top / "n2" / "work.fork-v1").mkdir(parents=True)
-    with pytest.raises(
-        NodeError, match=r"v2 needs 100 B, and .*n2 on \S+ has 0 B free beside work.fork-v1; use another node"
-    ):
+    with pytest.raises(NodeError, match=r"v2 needs 100 B, and .*n2 on \S+ has 0 B free; .*, such as work.fork-v1$"):
         nodes.open("n2")
 
 

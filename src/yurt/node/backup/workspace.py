@@ -353,7 +353,7 @@ def _replaced(lost: Set[str]) -> List[str]:
     """Return a note on the packs that a save replaces."""
     names = sorted(lost)
     first = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-    return ["damaged or missing packs, whose files were saved again: %s" % first] if names else []
+    return ["files of damaged or missing packs were saved again: %s" % first] if names else []
 
 
 def _extra(path: bytes, key: Key) -> bytes:

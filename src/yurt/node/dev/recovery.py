@@ -2,7 +2,7 @@
 
 import os
 import time
-from typing import List, Optional, Tuple
+from typing import Optional, Tuple
 
 from yurt.node import backup
 from yurt.node.dev.config import Config
@@ -39,20 +39,14 @@ def room(place: Place, config: Config, number: int) -> Tuple[int, int]:
     return backup.room(config.backups, number), disk.f_bavail * disk.f_frsize
 
 
-def copies(place: Place) -> List[str]:
-    """Return the names of the workspace and of its older copies beside it."""
-    above, name = os.path.split(place.workspace)
-    return sorted(each for each in os.listdir(above) if (each + ".").startswith(name + "."))
-
-
 def too_full(place: Place, number: int, needed: int, free: int) -> NodeError:
-    """Return the error for a disk without room for a version, beside the copies of the workspace that stay there."""
-    found = copies(place)
-    older = " beside %s" % ", ".join(found[:5]) if found else ""
-    return NodeError(
-        "v%d needs %s, and %s on %s has %s free%s; use another node, or remove what you do not need"
-        % (number, size(needed), os.path.dirname(place.workspace), os.uname().nodename, size(free), older)
-    )
+    """Return the error for a disk without room for a version. It names older copies of the workspace there."""
+    above, name = os.path.split(place.workspace)
+    beside = " beside the present workspace" if os.path.isdir(place.workspace) else ""
+    text = "v%d needs %s, and %s on %s has %s free%s; use another node, or remove what you do not need"
+    older = ", ".join(sorted(each for each in os.listdir(above) if each.startswith(name + "."))[:5])
+    text %= (number, size(needed), above, os.uname().nodename, size(free), beside)
+    return NodeError(text + (", such as %s" % older if older else ""))
 
 
 def size(count: float) -> str:
