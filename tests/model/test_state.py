@@ -455,6 +455,7 @@ RAN = Observation(winner=WON, generation=2, start="abc.9.0.n1.1.1.b")
         (RETRIES, {"sure": True}, "waiting"),
         (RETRIES, {"sure": True, "stopped": "cancelled"}, "cancelled"),
         (NEVER, {"record": "node_failed"}, "node_failed"),
+        (RETRIES, {"record": "node_failed", "stopped": "cancelled"}, "node_failed"),
         (NEVER, {"over": "143 limit 1 2 saved"}, "unknown"),
     ],
 )

@@ -17,7 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from yurt.errors import UnreachableError
+from yurt.model.progress import on_slow, report_slow
 from yurt.node import tunnel as far
+from yurt.services import forward
 from yurt.services.tunnel import Tunnel, command
 
 
@@ -132,6 +135,43 @@ def test_connections_after_the_program_was_killed(tmp_path: Path) -> None:
         assert "connecting again" in words[0] and "open again" in words[1]
 
     with_tunnel(tmp_path, play, words, tmp_path / "far")
+
+
+def test_one_line_during_a_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the site is tried, and whatever that prints."""
+    Program(tmp_path / "far")
+    monkeypatch.setattr("yurt.services.tunnel.FIRST", 0.05)
+    monkeypatch.setattr("yurt.services.tunnel.LOOKS", (0.05, 0.05))
+    words: list[str] = []
+    slow: list[str] = []
+    tries: list[str] = []
+
+    def program(given: str) -> list[str]:
+        tries.append(given)
+        if len(tries) == 1:
+            return ["sh", "-c", f"(until [ -e {tmp_path}/cut ]; do sleep 0.05; done; kill $$) & exec {given}"]
+        report_slow("waiting for alpha to respond; giving up after 15 s")
+        raise UnreachableError("alpha: no response within 15 s", code="timed-out")
+
+    def is_over() -> bool:
+        report_slow("waiting for alpha to respond; giving up after 15 s")
+        return len(tries) > 3
+
+    on_slow(slow.append)
+    try:
+        forward.forward(
+            program,
+            [(tmp_path / "near", str(tmp_path / "far"))],
+            is_over=is_over,
+            interval=0.5,
+            on_open=(tmp_path / "cut").touch,
+            on_word=words.append,
+        )
+        assert len(words) == 1 and words[0].startswith("the connection to the node is lost") and slow == []
+        report_slow("afterwards")
+    finally:
+        on_slow(None)
+    assert slow == ["afterwards"]
 
 
 def test_nothing_listens(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import Any
 
+import pexpect
 import pytest
 
 from tests.laptop import Laptop
@@ -42,7 +43,7 @@ PRINT = "find . -exec stat -c '%n %a %F %Y' {} + | sort; find . -type f -exec sh
 
 
 @pytest.mark.parametrize("context", ["alpha", pytest.param("beta", marks=pytest.mark.slow)])
-def test_a_desk_moves_to_another_node(laptop: Laptop, context: str) -> None:
+def test_a_desk_moves_to_another_node(laptop: Laptop, second_laptop: Laptop, context: str) -> None:
     config = laptop.home / "config" / "ssh_config"
     try:
         first = up(laptop, context, "--node", "n1", "--interval", "2s", "--time", "30m")
@@ -67,6 +68,15 @@ def test_a_desk_moves_to_another_node(laptop: Laptop, context: str) -> None:
             argv = ["ssh", "-F", str(config), SSH, "hostname; cat /scratch/alice/work-path/src/7.txt"]
             done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
             assert (done.returncode, done.stdout) == (0, "n2\nchanged\n"), done
+            # Other machines find it, and a session of one ends with it.
+            third = {"YURT_DATA_HOME": str(second_laptop.home / "third")}
+            seen = second_laptop.quick("--context", "alpha", "dev", "status", "--json", **third).json["data"]
+            assert [each["run"] for each in seen] == [second["run"]]
+            away = second_laptop.spawn("--context", "alpha", "dev", "ssh", NAME, "--", "hostname; exec sleep 600")
+            away.expect("n2\r\n", timeout=120)
+            assert laptop.quick("dev", "down", NAME).code == 0
+            away.expect(f"yurt: dev node {NAME} on n2 ends; its workspace is backed up, and its sessions are ended")
+            away.expect(pexpect.EOF, timeout=60)
     finally:
         laptop.quick("dev", "down", NAME, "--now", "--yes")
 

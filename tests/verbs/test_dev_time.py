@@ -43,6 +43,29 @@ def test_a_terminal_is_warned(laptop: Laptop) -> None:
     dev(laptop, "down", "warned", "--now", "--yes")
 
 
+def test_a_killed_node(laptop: Laptop, lab: Lab) -> None:
+    """Before and after Slurm notices it, everything says what is lost and what is not."""
+    up(laptop, "dead", "--time", "10m", "--node", "n1")
+    inside(laptop, "dead", "echo saved > a")
+    back = f"`yurt dev up dead` brings version {dev(laptop, 'backup', 'dead')['version']['number']} of "
+    lab.faults.kill_node("alpha:n1")
+    try:
+        ssh = laptop("dev", "ssh", "dead", "--", "true")
+        assert ssh.code == 255, ssh
+        assert "dev node 'dead': the connection to n1 of alpha failed; it was last heard of at " in ssh.err
+        assert back in ssh.err
+        eventually(lambda: laptop.quick("dev", "status", "--json").json["data"][0]["state"] != "running")
+        done = laptop("dev", "connect", "dead")
+        assert done.code == 3 and back in done.err, done
+        assert "; work since then is on n1 until it returns" in done.err
+        down = laptop("dev", "down", "dead", "--json")
+        assert down.json["data"]["state"] == "node_failed", down
+        assert "dev node 'dead' is not running: n1 failed at " in down.json["warnings"][0]
+        assert "dev node 'dead' is not running: n1 failed at " in laptop("dev", "status").err
+    finally:
+        lab.faults.start_node("alpha:n1")
+
+
 def test_only_an_operator_extends(laptop: Laptop) -> None:
     job = up(laptop, "mine", "--time", "10m")["job"]
     refused = laptop.quick("dev", "extend", "mine", "1h")

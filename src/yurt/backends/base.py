@@ -394,6 +394,9 @@ class Workspaces(Protocol):
     def look(self, folders: Sequence[str]) -> list[Workspace]:
         """Return what these backups folders contain, in order, in one request."""
 
+    def holders(self, base: str) -> list[str]:
+        """Return what dev nodes say that use workspaces below yurt's folder `base` now, or that were killed there."""
+
     def bring(self, folder: str, names: Sequence[str], target: Path, progress: Progress) -> None:
         """Fetch files of a folder into the folder `target`. After a lost connection, a retry continues."""
 

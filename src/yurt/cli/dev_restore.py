@@ -64,7 +64,9 @@ def _print(done: Restored) -> None:
     place = "" if done.here else f" on dev node '{done.name}'"
     print(render.plain(f"restored {what}{where}{place}"))
     if done.aside:
-        print(render.plain(f"the workspace as it was before is in {done.aside}"))
+        print(
+            render.plain(f"the workspace as it was before is in {done.aside}; terminals that are open in it were told")
+        )
 
 
 def _confirm(question: str) -> None:

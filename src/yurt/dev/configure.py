@@ -46,10 +46,11 @@ def configuration(
 
 def backups_folder(wanted: Context, facts: Facts | None, name: str) -> str:
     """Return the folder on the shared disk with all versions of the workspace of a dev node."""
-    return layout.workspace(_base(wanted, facts), name)
+    return layout.workspace(base_folder(wanted, facts), name)
 
 
-def _base(wanted: Context, facts: Facts | None) -> str:
+def base_folder(wanted: Context, facts: Facts | None) -> str:
+    """Return yurt's folder on the shared disk that contains the backups of all workspaces. Errors as for the others."""
     tier = wanted.dev_tier
     if not tier:
         return folders.base_folder(wanted, facts)

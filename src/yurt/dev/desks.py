@@ -97,6 +97,11 @@ def running(store: Store, name: str) -> Desk:
     return desk
 
 
+def last(store: Store, name: str) -> Entry | None:
+    """Return the newest run of a dev node of this name, also one that has finished; None if none is known."""
+    return next((entry for entry in store.newest(where={"name": [name]}) if entry.run.purpose == "dev"), None)
+
+
 def past(store: Store, name: str, context: str) -> tuple[Entry | None, list[Entry]]:
     """Return the last run of a dev node on a context that had its workspace, and later ones that could not start."""
     failed: list[Entry] = []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -79,3 +80,14 @@ def report_slow(text: str) -> None:
     """Report that an operation takes long. Does nothing if nobody listens, as in a program that uses the API."""
     for each in _listeners:
         each(text)
+
+
+@contextmanager
+def without_slow() -> Iterator[None]:
+    """Drop the sentences about sites that respond slowly: the caller reports a lost connection itself, once."""
+    before = _listeners[:]
+    _listeners.clear()
+    try:
+        yield
+    finally:
+        _listeners[:] = before

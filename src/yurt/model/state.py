@@ -301,7 +301,7 @@ def _absent(before: Status, after: Status, seen: Observation, now: float, gone: 
     # An empty gate proves that the user's code never started; a missing run folder proves nothing.
     ran = bool(seen.generation) or bool(seen.winner)
     never = not ran and not seen.gone
-    by_user = _by_user(seen)
+    by_user = _by_user(seen) and seen.record != "node_failed"  # else the node had failed before
     record: State | None = "cancelled" if by_user else seen.record
     if seen.gone and record is None and seen.records_known and _never_arrived(before, now):
         return _not_submitted(after, now)
@@ -405,10 +405,12 @@ _CAUSES: dict[str, State] = {
     "node_failed": "node_failed",
 }
 
+NODE_FAILED = "its node failed"
+
 _STATES_IN_WORDS = {
     "timeout": "it reached its time limit",
     "out_of_memory": OUT_OF_MEMORY,
-    "node_failed": "its node failed",
+    "node_failed": NODE_FAILED,
 }
 
 _CAUSES_IN_WORDS = {

@@ -6,10 +6,11 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from yurt.errors import RefusedError, UserError
+from yurt.model.progress import without_slow
 from yurt.node.tunnel import Address
 from yurt.services.tunnel import Over, Tunnel, command, in_thread
 
@@ -71,14 +72,19 @@ def forward(
     def tunnel(words: str) -> Tunnel:
         return Tunnel(lambda: program(words), is_over=over, has_other=has_other or (lambda: False), on_word=on_word)
 
+    with ExitStack() as stack:
+
+        def opened() -> None:
+            stack.enter_context(without_slow())  # from now on, `on_word` hears of a lost connection, once
+            on_open()
+
+        ways = [(here, tunnel(command(address, there=has_other is not None))) for here, address in targets]
+        _run(_forward(ways, watch(), opened))
+
+
+def _run(forwarding: Coroutine[None, None, None]) -> None:
     try:
-        asyncio.run(
-            _forward(
-                [(here, tunnel(command(address, there=has_other is not None))) for here, address in targets],
-                watch(),
-                on_open,
-            )
-        )
+        asyncio.run(forwarding)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 

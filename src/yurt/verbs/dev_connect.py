@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from yurt.dev import connect
+from yurt.dev import connect, views
+from yurt.errors import UnreachableError
 from yurt.sites import folders
-from yurt.verbs.dev_find import running
+from yurt.verbs.dev_find import clock, running
+from yurt.verbs.dev_words import named
 
 
 def command(name: str) -> list[str]:
@@ -14,3 +16,19 @@ def command(name: str) -> list[str]:
     """
     entry = running(folders.store(), name).entry
     return connect.argv(entry, connect.link(entry, name), name)
+
+
+def lost(name: str) -> UnreachableError:
+    """Return the error about a connection that failed, for a dev node that runs according to its site.
+
+    NotFoundError, RefusedError: it does not run; the error says how it ended.
+    """
+    desk = running(folders.store(), name)
+    node = views.of(desk, views.read_status(desk))
+    heard = f"; it was last heard of at {clock(node.seen)}" if node.seen is not None else ""
+    back = f"brings version {node.backup.number} of {clock(node.backup.time)} back" if node.backup else "starts another"
+    return UnreachableError(
+        f"dev node '{name}': the connection to {node.node} of {node.context} failed{heard}",
+        code="connection-lost",
+        hint=f"try again; if the node failed, its job ends within minutes, and `yurt dev up{named(name)}` {back}",
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from yurt.dev import added, desks, holder
+from yurt.dev import added, holder
 from yurt.dev.added import AddedPackage
 from yurt.dev.ask import ask
 from yurt.dev.desks import Desk
@@ -54,12 +54,12 @@ class Down(msgspec.Struct, frozen=True, kw_only=True):
 def find(name: str, context: str = "") -> Desk:
     """Return an unfinished dev node, according to its site. RefusedError: it is not on the given context."""
     store = folders.store()
-    where = desks.present(store, name).entry.run.context
+    where = dev_find.present(store, name, context).entry.run.context
     dev_find.check_context(name, where, context)
     refreshed = refresh_contexts(store, [where], steps=STEPS)
     if where in refreshed.failed:
         raise refreshed.failed[where]
-    return desks.present(store, name)
+    return dev_find.known(store, name)
 
 
 def risk(name: str, context: str = "") -> str:
@@ -101,7 +101,12 @@ def _end(desk: Desk, store: Store, now: bool, drop: bool, watch: Watch) -> Resul
         if ask_first:
             _asked(store, entry, {"do": "backup", "reason": "down"}, watch)
         _cancel(store, desk.follow_up)
-    if ask_first:
+    if entry.status.state == "unknown":  # its job has ended, such as with its node: see how
+        (entry,) = until_ended(store, [entry.run.id], timeout=SOON)
+    if entry.status.final:
+        error = dev_find.ended(entry)
+        notes = [f"{error.message}; {error.hint}"] if entry.status.state != "completed" else []
+    elif ask_first:
         answer = _asked(store, entry, {"do": "down", "backup": True, "drop": drop}, watch)
         version, packages = int(answer.get("version") or 0), added.read(answer.get("added"))
         notes = [f"v{version}: {answer['note']}"] if answer.get("note") else []

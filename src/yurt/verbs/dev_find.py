@@ -1,22 +1,31 @@
-"""Finds what a command about a dev node needs: its run, and the folder with the backups of its workspace."""
+"""Finds what a command about a dev node needs: its run, also if another machine submitted it, and its backups."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Sequence
 
 import msgspec
 
 from yurt.config import contexts, precedence
-from yurt.dev import configure, desks
+from yurt.dev import configure, desks, holder
 from yurt.dev.desks import Desk
-from yurt.errors import RefusedError
+from yurt.errors import NotFoundError, RefusedError, YurtError
 from yurt.lifecycle.plan.holders import CONFIGURATION
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.context import Context
+from yurt.model.facts import Facts
+from yurt.model.state import NODE_FAILED
 from yurt.model.workspace import Version, Workspace
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
-from yurt.store import Store
+from yurt.store import Entry, Store
 from yurt.verbs.dev_words import named
+from yurt.verbs.import_ import import_run
 from yurt.verbs.steps import STEPS
+
+REMEMBERED = 7 * 86_400.0
+"""For so many seconds, `dev status` mentions a dev node whose node failed."""
 
 
 class Backups(msgspec.Struct, frozen=True):
@@ -37,13 +46,106 @@ class _Configured(msgspec.Struct, frozen=True):
 
 def running(store: Store, name: str, context: str = "") -> Desk:
     """Return a dev node that is running, according to its site. NotFoundError, RefusedError, UnreachableError."""
-    desk = desks.present(store, name)
-    where = desk.entry.run.context
+    where = present(store, name, context).entry.run.context
     check_context(name, where, context)
     refreshed = refresh_contexts(store, [where], steps=STEPS)
     if where in refreshed.failed:
         raise refreshed.failed[where]
+    desk = known(store, name)
+    if desk.entry.status.state == "unknown":  # its job has ended; how is not certain yet
+        raise ended(desk.entry)
     return desks.running(store, name)
+
+
+def present(store: Store, name: str, context: str = "") -> Desk:
+    """Return a dev node that has not finished, also one of another machine on the given context.
+
+    Without a context: on that of its last run, and on the current one. NotFoundError, UnreachableError.
+    """
+    desks.check_name(name)
+    if desks.find(store, name) is None:
+        last = desks.last(store, name)
+        usual = [contexts.current_name(), *([last.run.context] if last is not None else [])]
+        for each in [context] if context else dict.fromkeys(usual):
+            place = contexts.site(each)
+            (there,) = connect.responding_backend(each).workspaces.look([_folder(place, name)])
+            of_other_machine(store, place, there.holder)
+    return known(store, name)
+
+
+def known(store: Store, name: str) -> Desk:
+    """Return a dev node that has not finished according to the index. NotFoundError: it says how the last one ended."""
+    try:
+        return desks.present(store, name)
+    except NotFoundError:
+        last = desks.last(store, name)
+        if last is None or not last.status.final or last.status.state == "completed":
+            raise
+        raise ended(last) from None
+
+
+def lost_nodes(store: Store, context: str = "") -> list[str]:
+    """Return sentences about dev nodes whose last run ended because its node failed, in the last days."""
+    failed = store.newest(where={"state": ["node_failed"], **({"context": [context]} if context else {})})
+    recent = [each for each in failed if each.run.purpose == "dev" and time.time() - each.run.created < REMEMBERED]
+    newest = [each for each in recent if (last := desks.last(store, each.run.name)) and last.run == each.run]
+    return [f"{error.message}; {error.hint}" for error in map(ended, newest)]
+
+
+def ended(last: Entry) -> NotFoundError:
+    """Return the error about a dev node whose last run has ended, but not by `dev down`."""
+    run, status = last.run, last.status
+    node = status.node or "its node"
+    how = f"run {run.id} is {status.state}{f' ({status.reason})' if status.reason else ''}"
+    how += f" since {clock(status.ended)}" if status.ended is not None else ""
+    if status.state == "node_failed":
+        how = f"{node} failed at {clock(status.ended)}"
+    text = f"dev node '{run.name}' is not running: {how}"
+    hint = f"start it again with `yurt dev up{named(run.name)}`"
+    try:
+        newest = backups(run.name, run.context).found.newest
+    except YurtError:  # the shared disk cannot be read now
+        newest = None
+    if newest is not None:
+        hint = f"`yurt dev up{named(run.name)}` brings version {newest.number} of {clock(newest.time)} back"
+    if status.state == "node_failed" or status.reason == NODE_FAILED:
+        hint += f"; work since then is on {node} until it returns"
+    return NotFoundError(text, code="not-found", hint=hint)
+
+
+def clock(at: float | None) -> str:
+    """Return a time as users read it: without the date if it is today."""
+    when, now = time.localtime(at), time.localtime()
+    return time.strftime("%H:%M" if when[:3] == now[:3] else "%Y-%m-%d %H:%M", when)
+
+
+def of_other_machine(store: Store, place: Context, content: str) -> Entry | None:
+    """Return the unfinished run that uses a workspace now, according to the file `holder` there; import it if needed.
+
+    The file of a dev node that was killed stays.
+    """
+    live = holder.read_live(content)
+    entry = import_run(store, place, live.run) if live is not None and live.run else None
+    if entry is None or entry.run.purpose != "dev":
+        return None
+    if not entry.status.final:
+        refresh_contexts(store, [entry.run.context], steps=STEPS)
+    entry = store.get(entry.run.id) or entry
+    return None if entry.status.final else entry
+
+
+def import_unknown(store: Store, names: Sequence[str]) -> list[str]:
+    """Add the running dev nodes of other machines on these contexts to the index; return warnings."""
+    warnings = []
+    for name in names:
+        try:
+            place = contexts.site(name)
+            base = configure.base_folder(*_wanted(place))
+            for each in connect.responding_backend(name).workspaces.holders(base):
+                of_other_machine(store, place, each)
+        except YurtError as error:
+            warnings.append(f"cannot look for dev nodes of other machines on {name}: {error.message}")
+    return warnings
 
 
 def check_context(name: str, where: str, context: str) -> None:
@@ -68,8 +170,7 @@ def backups(name: str, context: str = "") -> Backups:
         place, folder = contexts.site(last[0]), last[1]
     else:
         place = contexts.site(contexts.current_name(context))
-        wanted = precedence.as_context(place.name, precedence.resolve(place, {}))
-        folder = configure.backups_folder(wanted, facts_if_probed(place), name)
+        folder = _folder(place, name)
     (found,) = connect.backend(place).workspaces.look([folder])
     return Backups(place, folder, found, name)
 
@@ -102,11 +203,20 @@ def recovery(there: Backups, version: Version, *, damaged: str = "") -> str:
     return "; ".join(ways) or f"see `yurt dev backups{named(name)}`"
 
 
+def _wanted(place: Context) -> tuple[Context, Facts | None]:
+    """Return a context with the settings that apply without options, and the facts about its site."""
+    return precedence.as_context(place.name, precedence.resolve(place, {})), facts_if_probed(place)
+
+
+def _folder(place: Context, name: str) -> str:
+    wanted, facts = _wanted(place)
+    return configure.backups_folder(wanted, facts, name)
+
+
 def is_known(name: str) -> bool:
     """Return whether this machine has started or followed a dev node of this name."""
     store = folders.known_store()
-    found = [] if store is None else store.newest(where={"name": [name]})
-    return any(entry.run.purpose == "dev" for entry in found)
+    return store is not None and desks.last(store, name) is not None
 
 
 def _last(store: Store, name: str, context: str) -> tuple[str, str] | None:

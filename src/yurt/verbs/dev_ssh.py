@@ -84,7 +84,7 @@ def inside(name: str, words: Sequence[str], *, context: str = "", terminal: bool
         raise RefusedError(
             f"dev node '{name}' is not ready", code="run-not-running", hint="see it with `yurt dev status`"
         )
-    rest = _line(words) if words else 'exec "${SHELL:-/bin/sh}"'
+    rest = f"exec sh -c {shlex.quote(_line(words))}" if words else 'exec "${SHELL:-/bin/sh}"'
     script = f'. {shlex.quote(status.folder)}/environment; cd "$YURT_WORKSPACE" && {rest}'
     return backend.exec.run(placement, ["sh", "-c", script], terminal=terminal)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from yurt.config import contexts
 from yurt.dev import desks, views
 from yurt.dev.views import DevNode
-from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.refresh.refresh import Refreshed, refresh_contexts
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites import folders
+from yurt.verbs import dev_find
 from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
 
@@ -14,16 +16,22 @@ from yurt.verbs.steps import STEPS
 def status(name: str = "", *, context: str = "", watch: Watch = unwatched) -> Result[list[DevNode]]:
     """Return the unfinished dev nodes, or the one of this name; of one context, or of all.
 
+    Those of other machines are looked for on the given or the current context, and where there is one of this machine.
     A site that does not respond is a warning; its dev nodes are as they were seen last. NotFoundError: there is none
     of this name.
     """
     store = folders.store()
-    known = [desks.present(store, name)] if name else desks.unfinished(store)
-    names = sorted({each.entry.run.context for each in known if context in ("", each.entry.run.context)})
-    warnings: list[str] = []
+    known = [dev_find.present(store, name, context)] if name else desks.unfinished(store)
+    names = {each.entry.run.context for each in known if context in ("", each.entry.run.context)}
+    refreshed = Refreshed()
     if names:
-        watch(Event(f"querying {', '.join(names)}"))
-        warnings = refresh_contexts(store, names, steps=STEPS).warnings
-        known = [desks.present(store, name)] if name else desks.unfinished(store)
+        watch(Event(f"querying {', '.join(sorted(names))}"))
+        refreshed = refresh_contexts(store, sorted(names), steps=STEPS)
+    warnings = refreshed.warnings
+    if not name:
+        others = {*names, context or contexts.current_name()} - set(refreshed.failed)
+        warnings += dev_find.import_unknown(store, sorted(others))
+        warnings += dev_find.lost_nodes(store, context)
+    known = [dev_find.known(store, name)] if name else desks.unfinished(store)
     found, notes = views.several([each for each in known if context in ("", each.entry.run.context)])
     return Result(kind="dev-nodes", data=found, warnings=[*warnings, *notes], exit_code=4 if notes else 0)

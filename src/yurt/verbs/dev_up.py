@@ -12,7 +12,7 @@ import msgspec
 from yurt.backends.kinds import kind_of
 from yurt.config import contexts, paths, precedence, unused_keys
 from yurt.config.lock import locked
-from yurt.dev import configure, desks, holder, nodes, sources, views
+from yurt.dev import configure, desks, nodes, sources, views
 from yurt.dev.desks import Desk
 from yurt.dev.sources import Source
 from yurt.dev.views import DevNode
@@ -30,7 +30,6 @@ from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import After
-from yurt.model.workspace import Workspace
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Entry, Store
@@ -39,7 +38,6 @@ from yurt.verbs.dev_find import Backups
 from yurt.verbs.dev_follow import Following, Waiting
 from yurt.verbs.dev_ssh import add_name
 from yurt.verbs.dev_words import named
-from yurt.verbs.import_ import import_run
 from yurt.verbs.result import Interrupted, Result
 from yurt.verbs.steps import STEPS
 from yurt.verbs.syncing import sync_first
@@ -79,9 +77,9 @@ def up(
                 entry = Following(store, entry, on_wait, wish).until_ready()
             except RefusedError:
                 now = store.get(entry.run.id)
-                if now is None or not now.status.final or entry.status.state != "running":
+                if now is None or not now.status.final or entry.status.state not in ("running", "unknown"):
                     raise
-                # Its node died before `dev up`, which the site did not know yet.
+                # Its node died before `dev up`, which the site did not know yet, or not for certain.
                 entry, warnings, wish = _found(store, request, asked, watch)
                 (entry,), notes = sync_first(store, [entry], watch=watch)
                 warnings += notes
@@ -149,7 +147,7 @@ def _started(store: Store, request: Request, asked: Asked, watch: Watch) -> tupl
     wanted, facts = _wanted(place, request), facts_if_probed(place, watch=watch)
     folder = configure.backups_folder(wanted, facts, asked.name)
     (there,) = connect.backend(place).workspaces.look([folder])
-    other = _of_other_machine(store, place, there)
+    other = dev_find.of_other_machine(store, place, there.holder)
     if other is not None:
         return other, _ignored(asked, f"another machine started it as run {other.run.id}"), ""
     minutes, note = configure.time_limit(wanted, facts)
@@ -191,17 +189,6 @@ def _started(store: Store, request: Request, asked: Asked, watch: Watch) -> tupl
 
 def _wanted(place: Context, request: Request) -> Context:
     return precedence.as_context(place.name, precedence.resolve(place, request.flags))
-
-
-def _of_other_machine(store: Store, place: Context, there: Workspace) -> Entry | None:
-    """Return the unfinished run that uses a workspace now, if another machine submitted it."""
-    live = holder.read_live(there.holder)
-    entry = import_run(store, place, live.run) if live is not None and live.run else None
-    if entry is None or entry.run.purpose != "dev":
-        return None
-    refresh_contexts(store, [entry.run.context], steps=STEPS)
-    entry = store.get(entry.run.id) or entry
-    return None if entry.status.final else entry
 
 
 def _source(asked: Asked, held: Backups, facts: Facts | None) -> tuple[Source, int, list[str]]:

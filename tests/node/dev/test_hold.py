@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,9 @@ import stat
 import subprocess
 import threading
 from pathlib import Path
+
+import pexpect
+import pytest
 
 from tests.node.dev.conftest import DevNodes
 from yurt.testing.waiting import eventually
@@ -63,6 +67,24 @@ def test_a_fork(dev: DevNodes) -> None:
     target = third.root / "fork"
     assert third.program("restore", str(third.backups), "3", str(target))["ok"]
     assert (target / "a.txt").read_text() == "unsaved"
+
+
+def test_a_failed_start_leaves_no_fork(dev: DevNodes) -> None:
+    """The newest version cannot be restored now: a start keeps the unsaved changes where they are, each time."""
+    first = dev("n1").ready()
+    (first.workspace / "a.txt").write_text("unsaved")
+    first.signal(signal.SIGKILL)
+    second = dev("n2").ready()
+    (second.workspace / "b.txt").write_text("b")
+    second.ask("down")
+    pack = json.loads((second.backups / "v2").read_bytes().split(b"\n")[0])["packs"][-1]
+    file = second.backups / pack[0]
+    file.rename(file.with_name("gone"))
+    for _start in range(2):
+        dev("n1").why()
+        assert first.numbers() == [1, 2] and (first.workspace / "a.txt").read_text() == "unsaved"
+    file.with_name("gone").rename(file)
+    assert dev("n1").ready().numbers() == [1, 2, 3]
 
 
 def test_ignored_files_are_not_removed(dev: DevNodes) -> None:
@@ -183,7 +205,13 @@ def test_restore(dev: DevNodes) -> None:
     (node.workspace / "a.txt").write_text("three")
     parts = node.ask("restore", version=2, paths=["one.txt"])
     assert [each.name for each in Path(parts["folder"]).iterdir()] == ["one.txt"]
-    answer = node.ask("restore", version=2)
+    with pexpect.spawn("cat", cwd=str(node.workspace), dimensions=(24, 999), encoding="utf-8") as shell:
+        shell.sendline("here")
+        shell.expect("here\r\nhere")
+        answer = node.ask("restore", version=2)
+        shell.expect_exact(
+            f"replaced by v2; a shell that was in it is in {node.workspace}.before-v2 now: type `cd {node.workspace}`"
+        )
     assert answer["aside"] == f"{node.workspace}.before-v2"
     assert Path(answer["aside"], "a.txt").read_text() == "three"
     assert sorted(each.read_text() for each in node.workspace.iterdir()) == ["one", "one"]
@@ -196,6 +224,35 @@ def test_restore(dev: DevNodes) -> None:
     other.ask("down")
     at = dev("n3", restore=3).ready()
     assert (at.workspace / "a.txt").read_text() == "two" and not (at.workspace / "new.txt").exists()
+
+
+WRITES = """cd "$YURT_WORKSPACE" && trap '' HUP TERM; while :; do echo more >> written; sleep 0.01; done"""
+"""A background process of a session that does not end by itself."""
+
+
+@pytest.mark.parametrize("how", ["down", "signal"])
+def test_no_session_outlives_the_node(dev: DevNodes, how: str) -> None:
+    """What they write until their end is saved; a job that was submitted in a session is none of them."""
+    node = dev().ready()
+    info = node.ask("info")
+    own = ["sh", "-c", '. "$0/environment" && exec sh -c "$1"', info["folder"], WRITES]
+    job = ["sh", "-c", '. "$0/environment" && export SLURM_JOB_ID=7 && exec sleep 600', info["folder"]]
+    with (
+        subprocess.Popen([*own], start_new_session=True) as session,
+        subprocess.Popen(info["sshd"], shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server,
+        subprocess.Popen(job) as other,
+    ):
+        try:
+            assert server.stdout is not None and server.stdout.readline().startswith(b"SSH-2.0")
+            eventually((node.workspace / "written").exists, pause=0.02)
+            assert node.signal(signal.SIGTERM) == 143 if how == "signal" else node.ask("down")["ok"]
+            assert session.wait(60) == -signal.SIGKILL and server.wait(60) and other.poll() is None, node.log
+            node.ended()
+        finally:
+            for each in (session, server, other):
+                each.kill()
+    again = dev("n2").ready()
+    assert (again.workspace / "written").read_bytes() == (node.workspace / "written").read_bytes()
 
 
 def test_interval_and_idle(dev: DevNodes) -> None:

@@ -11,7 +11,7 @@ from yurt.backends.shell import ownership, pull
 from yurt.errors import UnreachableError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
-from yurt.model import workspace
+from yurt.model import layout, workspace
 from yurt.model.files import Pick, Progress
 
 PIECE = 16 << 20
@@ -49,6 +49,9 @@ rm -f ".$2.part"
 
 INCOMPLETE = 45
 
+HOLDERS = 'for each in "$1"/*/holder; do [ ! -f "$each" ] || head -n 1 "$each"; done'
+"""Prints who writes to the backups of workspaces. Argument: the folder above them."""
+
 
 class ShellWorkspaces:
     """Reads and writes the files of workspaces' backups."""
@@ -62,6 +65,13 @@ class ShellWorkspaces:
             raise refusal(self._host.name, "cannot read the backups", answer.errors)
         with self._host.reading():
             return workspace.read(answer.text)
+
+    def holders(self, base: str) -> list[str]:
+        above = layout.workspace(base, "x").rpartition("/")[0]
+        answer = ownership.run(self._host, [above], HOLDERS, above)
+        if answer.code:
+            raise refusal(self._host.name, "cannot read who uses the workspaces", answer.errors)
+        return answer.text.splitlines()
 
     def bring(self, folder: str, names: Sequence[str], target: Path, progress: Progress) -> None:
         has_rsync = self._host.run(pull.HAS_RSYNC).code == 0

@@ -24,7 +24,7 @@ class Claim:
         self._config, self._folder = config, folder
         self._path = os.path.join(config.backups, FILE)
         self._token = uuid.uuid4().hex
-        self._count = 0
+        self._count, self._dropped = 0, False
         self.lost = ""
         """The node that took it over; empty while it is ours."""
 
@@ -55,7 +55,7 @@ class Claim:
 
     def beat(self) -> None:
         """Say that this holder is alive, unless another one took over. Raises OSError if the disk cannot be used."""
-        if self.lost:
+        if self.lost or self._dropped:
             return
         found = read_json(self._path)
         if found and found.get("token") != self._token:
@@ -64,7 +64,8 @@ class Claim:
         self._write()
 
     def drop(self) -> None:
-        """End the claim, if it is still ours."""
+        """End the claim, if it is still ours, for good."""
+        self._dropped = True
         if read_json(self._path).get("token") == self._token:
             try:
                 os.unlink(self._path)

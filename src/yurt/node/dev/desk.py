@@ -232,9 +232,8 @@ class Desk:
     def _fork(self, workspace: "backup.Workspace", newest: int) -> None:
         """Keep unsaved changes of a workspace that another node has saved since: as a version and as a folder."""
         base, lost = workspace.base, workspace.lost()
-        version = workspace.save("fork", run=self.config.run, host=os.uname().nodename)
-        number = version.number if version else workspace.base
-        aside = self._replace(newest, ".fork-v%d" % base)
+        aside = self._replace(newest, ".fork-v%d" % base, lambda: self._save_as("fork", workspace))
+        number = workspace.base
         unsaved = "changes that were not saved after v%d" % base if base else "a workspace that was never saved"
         unsaved = "files of v%d whose backups are damaged" % base if lost else unsaved
         text = "this node had %s; see v%d and the folder %s" % (unsaved, number, aside)
@@ -242,16 +241,18 @@ class Desk:
         self.log(text)
 
     def _set_aside(self, workspace: "backup.Workspace", number: int) -> str:
-        """Save what is there, then replace it by a version."""
-        workspace.save("restore", run=self.config.run, host=os.uname().nodename)
-        aside = self._go_back(number, ".before-v%d" % number)
+        """Save what is there, and replace it by a version."""
+        aside = self._go_back(number, ".before-v%d" % number, lambda: self._save_as("restore", workspace))
         self.status.set(aside=aside)
         self.log("the previous workspace is %s" % aside)
         return aside
 
-    def _go_back(self, number: int, suffix: str = "") -> str:
+    def _save_as(self, reason: str, workspace: "backup.Workspace") -> None:
+        workspace.save(reason, run=self.config.run, host=os.uname().nodename)
+
+    def _go_back(self, number: int, suffix: str = "", save: Callable[[], None] = lambda: None) -> str:
         """Restore the version that the user wants, and publish it as the newest: the next node starts from it."""
-        aside, newest = self._replace(number, suffix), backup.newest(self.config.backups)
+        aside, newest = self._replace(number, suffix, save), backup.newest(self.config.backups)
         workspace = self._open_workspace()
         if newest is not None and newest.number != number:
             workspace.succeed(newest)
@@ -261,8 +262,11 @@ class Desk:
                 pass
         return aside
 
-    def _replace(self, number: int, suffix: str = "") -> str:
-        """Restore a version and make it the workspace; return where the previous one is, if it was there."""
+    def _replace(self, number: int, suffix: str = "", save: Callable[[], None] = lambda: None) -> str:
+        """Restore a version and make it the workspace; return where the previous one is, if it was there.
+
+        `save` saves the previous one. It is called when the restore is complete: a failed start leaves no version.
+        """
         began = time.time()
         phase = self.status.get("phase")
         self.status.set(phase="restoring" if phase != "ready" else phase, note="restoring v%d" % number)
@@ -276,6 +280,7 @@ class Desk:
             raise self._damaged(error, number) from None
         finally:
             self.status.set(progress=None, note="")
+        save()
         aside = swap.unused(self.place.workspace + suffix) if suffix else ""
         power.begin(self.place.folder)
         swap.put_in_place(self.place, target, state, aside)

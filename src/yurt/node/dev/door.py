@@ -4,7 +4,7 @@ import os
 import socket
 from typing import Dict, List, Mapping, Optional
 
-from yurt.node.dev import caches, control, ssh
+from yurt.node.dev import caches, control, sessions, ssh
 from yurt.node.dev.place import Place
 from yurt.node.files import private_folder
 
@@ -62,6 +62,7 @@ class Door:
     def _prepare(self) -> None:
         folder = self._place.folder
         variables = caches.environment(folder, self._environment)
+        variables[sessions.MARK] = sessions.mark(variables, folder)
         try:
             self.served.update(ssh.prepare(folder, variables, self._place.workspace, self._host_key))
             self.problem = ""

@@ -10,7 +10,7 @@ import time
 from typing import Any, Mapping, Optional
 
 from yurt.node import backup
-from yurt.node.dev import terminals
+from yurt.node.dev import sessions, terminals
 from yurt.node.dev.chores import Chores
 from yurt.node.dev.claim import BEATS, Claim
 from yurt.node.dev.config import Config, read
@@ -112,6 +112,8 @@ class Holder:
                 self._keep()
             return self._end(opening)
         finally:
+            self._end_sessions(sessions.HURRY)
+            sessions.close(place.folder)
             if opening.done():
                 claim.drop()
                 self._leave_no_empty_backups()
@@ -136,9 +138,15 @@ class Holder:
         return version
 
     def save_last(self, reason: str) -> int:
-        """Save the workspace, verify that, and return the version. Raises BackupError."""
+        """Save the workspace and verify that, then end all sessions; return the version with all that they wrote.
+
+        Raises BackupError: the sessions stay, unless only what they wrote meanwhile could not be saved.
+        """
         self.save(reason)
-        return self._verified(reason)
+        number = self._verified(reason)
+        if self._end_sessions(sessions.GRACE) and self.save(reason) is not None:
+            number = self._verified(reason)
+        return number
 
     def _verified(self, reason: str) -> int:
         """Read all of the last version back, and return its number; what is damaged is saved again first."""
@@ -147,6 +155,17 @@ class Holder:
         except backup.DamagedError:
             self.save(reason)
             return self.desk.verify()
+
+    def _end_sessions(self, grace: float) -> bool:
+        """Tell the terminals of all sessions, and end the processes in them; return whether there were any."""
+        folder = self.desk.place.folder
+        found = sessions.find(folder)
+        if found:
+            text = "dev node %s on %s ends; its workspace is backed up, and its sessions are ended"
+            terminals.tell(text % (self.config.name, os.uname().nodename), only=terminals.used_by(found))
+            sessions.end(folder, grace)
+            say("ended all sessions")
+        return bool(found)
 
     def _failed(self, error: Exception) -> None:
         self.schedule.failed(time.time())
@@ -299,6 +318,7 @@ class Holder:
         self.desk.stopping = True
         self.status.set(phase="ending")
         self.worker.drop_waiting(NodeError("the job of the dev node ends"))
+        self._end_sessions(sessions.HURRY)  # before the last backup: what they write later would be in none
         if self.leaving and not self.signal:
             say("ended")
             return 0

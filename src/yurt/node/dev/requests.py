@@ -1,9 +1,10 @@
 """What the laptop can ask of a dev node over its socket, and the answers."""
 
+import shlex
 from typing import Any, Callable, Dict, List, Optional
 
 from yurt.node import backup
-from yurt.node.dev import ssh
+from yurt.node.dev import sessions, ssh, terminals
 from yurt.node.dev.control import Send
 from yurt.node.dev.desk import Desk
 from yurt.node.dev.worker import Task, Worker
@@ -89,7 +90,10 @@ class Requests:
     def _restore(self, number: int, paths: List[str]) -> Dict[str, Any]:
         if paths:
             return self._desk.restore_paths(number, paths)
-        return {"aside": self._desk.restore(number), "version": self._desk.status.get("version")}
+        aside, work = self._desk.restore(number), self._desk.place.workspace
+        text = "the workspace was replaced by v%d; a shell that was in it is in %s now: type `cd %s`"
+        terminals.tell(text % (number, aside, shlex.quote(work)), only=terminals.used_by(sessions.working_in(aside)))
+        return {"aside": aside, "version": self._desk.status.get("version")}
 
     def _down(self, with_backup: bool, drop: bool, send: Send) -> None:
         answer: Dict[str, Any] = {"version": 0}

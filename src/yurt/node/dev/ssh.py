@@ -13,6 +13,8 @@ import subprocess
 import tempfile
 from typing import Dict, List, Optional
 
+from yurt.node.dev import sessions
+
 SCRIPTS = {"session.sh": "session.sh", "bashrc.sh": "bashrc.sh", "zshenv.zsh": ".zshenv", "prompt.fish": "prompt.fish"}
 """What sessions need, and its names in the folder of the ssh server, where zsh finds its file."""
 
@@ -100,8 +102,10 @@ def prepare(
     words = [sshd, "-i", "-E", os.path.join(ssh, "log"), "-f", config]
     command = " ".join(shlex.quote(word) for word in words)
     if os.geteuid() == 0:
-        command = "sh -c " + shlex.quote("mkdir -p -m 755 /run/sshd && exec " + command)
-    return {"host_key": public, "sshd": command}
+        command = "mkdir -p -m 755 /run/sshd && " + command
+    # The shell stays: the end of the dev node finds the connection by its environment.
+    served = ["env", "{}={}".format(sessions.SERVER, folder), "sh", "-c", command + "; exit"]
+    return {"host_key": public, "sshd": " ".join(shlex.quote(word) for word in served)}
 
 
 def host_key_files(folder: str) -> Dict[str, str]:

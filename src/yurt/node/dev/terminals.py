@@ -2,9 +2,10 @@
 
 import os
 import stat
-from typing import Iterator
+from typing import Collection, Iterator, Optional, Set
 
 PTS = "/dev/pts"
+PROC = "/proc"
 
 
 def terminals(folder: str = PTS) -> Iterator[str]:
@@ -35,14 +36,27 @@ def last_use(folder: str = PTS) -> float:
     return latest
 
 
-def tell(message: str, folder: str = PTS) -> int:
-    """Write a line to all terminals of this user, without waiting for one that is stuck; return to how many.
+def used_by(pids: Collection[int], proc: str = PROC) -> Set[str]:
+    """Return the terminals that these processes read from or write to."""
+    found = set()
+    for each in ("%d/fd/%d" % (pid, number) for pid in pids for number in range(3)):
+        try:
+            found.add(os.readlink(os.path.join(proc, each)))
+        except OSError:
+            pass
+    return found
 
-    It does not count as use of a terminal.
+
+def tell(message: str, folder: str = PTS, only: Optional[Set[str]] = None) -> int:
+    """Write a line to all terminals of this user, or `only` to these; return to how many.
+
+    It does not wait for one that is stuck, and does not count as use of a terminal.
     """
     line = ("\r\n\ayurt: %s\r\n" % message).encode("utf-8", "replace")
     told = 0
     for path in terminals(folder):
+        if only is not None and path not in only:
+            continue
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError:
