@@ -26,6 +26,7 @@ BENCHMARKS = (
     "race",
     "watch",
     "serve",
+    "dev_ssh",
     "data",
     "fetch",
     "sampler",

@@ -11,7 +11,7 @@ import pytest
 from yurt.backends.answers import Asked
 from yurt.backends.shell.exec import ShellExec
 from yurt.config import facts, paths
-from yurt.dev import connect, keys, ssh_config
+from yurt.dev import connect, keys, shortcut, ssh_config
 from yurt.dev.desks import Desk
 from yurt.errors import RefusedError
 from yurt.hosts.ssh import SshHost
@@ -73,6 +73,12 @@ def test_an_honest_site(site: Site) -> None:
     argv = dev_ssh.command("default", ["true"], terminal=False)
     assert argv[-2] == "yurt-dev" and len(site.started) == 1 and site.started[0][-3:] == ["--", "n1", "true"]
     assert connect.argv(entry, connect.link(entry, "default"), "default")[-3:-1] == ["--", "n1"]
+    assert shortcut.file("default").exists()
+    dev_ssh.command("default", ["true"], terminal=False)
+    assert shortcut.file("default").exists()
+    dev_ssh.add_name(site.shows(node="n2"))  # it moved
+    assert not shortcut.file("default").exists()
+    site.shows()
     assert dev_ssh.editor("default").data.command == ["code", "--remote", "ssh-remote+yurt-dev", "/tmp/work"]
 
 

@@ -274,11 +274,15 @@ class Exec(Protocol):
         Standard input and output reach the command byte for byte. UnreachableError: there is no connection.
         """
 
-    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
+    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool, share: str = "") -> list[str]:
         """Return the program of this machine that runs an sh command on a node by ssh to the node itself.
 
         As for `relay`. `known_hosts` contains the node's host keys under its name. `prompt`: ssh may prompt the user.
+        `share`: programs with the same text share a connection to the node.
         """
+
+    def direct(self, script: str, *arguments: str) -> list[str]:
+        """Return the program of this machine that runs a script on the site itself. It fails without a connection."""
 
 
 class Forward(Protocol):

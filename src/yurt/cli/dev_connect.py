@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import os
 import select
-import shlex
 import subprocess
-import sys
 from contextlib import suppress
 
 import click
 
 from yurt.cli.app import verb
-
-THEN = """\
-exec 3<&0
-"$@" <&3 3<&- &
-trap "kill $!; exit 1" HUP TERM
-exec 3<&-
-wait $! || exec """
-"""Connects; if that fails, yurt says why. ssh sends HUP when the user ends the connection."""
 
 HIDDEN = (
     "^mux_client_request_session: .* refused by peer",
@@ -47,8 +37,7 @@ def connect(name: str, lost: bool) -> None:
         return
     argv = verbs.command(name)
     hide_noise()
-    again = shlex.join([sys.executable, "-P", "-m", "yurt", "dev", "connect", "--lost", name])
-    os.execvp("sh", ["sh", "-c", THEN + again, "sh", *argv])
+    os.execvp("sh", ["sh", "-c", verbs.going(name), "sh", *argv])
 
 
 def _is_closed(descriptor: int) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 
 from yurt.backends.kinds import kind_of
 from yurt.config import contexts, paths
-from yurt.dev import keys, ssh_config
+from yurt.dev import keys, shortcut, ssh_config
 from yurt.dev.ask import ASK, ask
 from yurt.dev.desks import ssh_name
 from yurt.errors import RefusedError, UnreachableError
@@ -33,10 +33,12 @@ COMMAND = 16_000
 """Characters that the command of a node's sshd may have."""
 
 SERVE = (
+    'lock=${2%/ssh/*}/lock; [ ! -e "$lock" ] || ! flock -n "$lock" true 2> /dev/null || exit 75; '
     'grep -qs "^$1" "$2" || for pause in 0 2; do'
     ' sleep $pause; sh -c "$3" sh "$4" "$5" < /dev/null > /dev/null && break; done; exec '
 )
-"""Serves one connection. If this machine's key is not authorized any more, the holder authorizes it first.
+"""Serves one connection, if the holder is alive: it locks a file for as long as it is. If this machine's key is not
+authorized any more, the holder authorizes it first.
 
 The second attempt is for a folder that was wiped: the holder makes its files again.
 """
@@ -99,16 +101,31 @@ def link(entry: Entry, name: str) -> Link:
 
 
 def argv(entry: Entry, found: Link, name: str) -> list[str]:
-    """Return the program that connects its standard streams to the ssh server of a dev node."""
+    """Return the program that connects its standard streams to the ssh server of a dev node.
+
+    It becomes the short way of the next connections.
+    """
     (placement,) = entry.placements
     runner = connect.named_backend(entry.run.context).exec
     key, file = " ".join(keys.public_key().split()[:2]), f"{found.folder}/ssh/authorized_keys"
     request = msgspec.json.encode(_authorize()).decode()
     asking = "; ".join(ASK.splitlines())  # a login shell may be csh, which accepts no line end in quotes
     words = ["sh", "-c", SERVE + found.sshd, "sh", key, file, asking, placement.folder, request]
+    command = shlex.join(words)
     if found.way == "node":
-        return runner.hop(_node(entry, found, name), _node_hosts(name), shlex.join(words), prompt=True)
-    return runner.relay(placement, shlex.join(words))
+        node = _node(entry, found, name)
+        program = runner.hop(node, _node_hosts(name), command, prompt=True, share=f"{found.run} {found.restarts}")
+    else:
+        program = runner.relay(placement, command)
+    shortcut.save(name, runner.direct(shortcut.READY, placement.folder), program)
+    return program
+
+
+def forget_others(entry: Entry, name: str) -> None:
+    """Let yurt find the dev node at the next connection, if the last one was to another start of it."""
+    known = _saved(name)
+    if known is None or not _same(known, entry):
+        shortcut.forget(name)
 
 
 def _authorize() -> dict[str, str]:

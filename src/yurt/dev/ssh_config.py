@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ import msgspec
 
 from yurt.config import paths
 from yurt.config.lock import locked
-from yurt.dev import keys
+from yurt.dev import keys, shortcut
 from yurt.dev.desks import DEFAULT, ssh_name
 from yurt.doctor import ssh_config as users
 from yurt.errors import RefusedError
@@ -87,10 +86,9 @@ def _read(path: Path) -> bytes:
 
 
 def block(name: str, user: UserName) -> str:
-    """Return the lines for a dev node. ssh runs `yurt dev connect`, which finds the present node."""
+    """Return the lines for a dev node. ssh runs `yurt dev connect`, which finds the present node, or a shortcut."""
     variables = [f"{key}={os.environ[key]}" for key in ("YURT_CONFIG_HOME", "YURT_DATA_HOME") if os.environ.get(key)]
-    connect = [sys.executable, "-P", "-m", "yurt", "dev", "connect", name]
-    command = shlex.join([*(["env", *variables] if variables else []), *connect])
+    command = shlex.join([*(["env", *variables] if variables else []), "sh", "-c", shortcut.proxy(name)])
     settings = {
         "HostName": ssh_name(name),
         "User": _quoted(user),

@@ -113,12 +113,13 @@ class Host(ABC):
         """Return the local command line that runs `command` on the host, for as long as its streams are open."""
         return self.argv(command)
 
-    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
+    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool, share: str = "") -> list[str]:
         """Return the local command line that runs `command` on a node behind the host, by the node's own sshd.
 
-        `known_hosts` contains the node's host keys under its name. `prompt`: ssh may prompt the user.
+        `known_hosts` contains the node's host keys under its name. `prompt`: ssh may prompt the user. `share`: programs
+        with the same text share a connection to the node.
         """
-        del node, known_hosts, prompt
+        del node, known_hosts, prompt, share
         return self.relay(command)
 
     @contextlib.contextmanager

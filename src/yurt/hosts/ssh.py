@@ -16,6 +16,7 @@ from yurt.hosts import counts, ssh_errors, wire
 from yurt.hosts.base import TIMEOUT, Host
 from yurt.hosts.command import Silent
 from yurt.hosts.master import Master
+from yurt.model.digest import digest
 
 if TYPE_CHECKING:
     from yurt.hosts.command import Command
@@ -26,6 +27,9 @@ REFUSED = b"Session open refused by peer"
 
 LOST = 255
 """The exit code of ssh without a connection."""
+
+SHARED = "600"
+"""Seconds for which an unused connection to a node stays."""
 
 SILENCE = ("ssh-timeout", "ssh-no-route")
 """Errors of a connection attempt after which other commands do not wait for the host for a while."""
@@ -112,7 +116,7 @@ class SshHost(Host):
     def relay(self, command: str) -> list[str]:
         return [*self._login(), "-T", self.destination, command]
 
-    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
+    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool, share: str = "") -> list[str]:
         through = quoting.join([*self._login(), "-W", f"{node}:22", self.destination])
         settings = {  # the first value of a setting counts, so these go before the options for the login node
             "ProxyCommand": through.replace("%", "%%"),
@@ -127,6 +131,11 @@ class SshHost(Host):
             "ControlPath": "none",
             "BatchMode": "no" if prompt else "yes",
         }
+        if share:
+            path = self.master.socket.with_name(digest(f"{self.master.socket}\0{node}\0{share}", 6).hex())
+            settings |= {"ControlMaster": "auto", "ControlPath": f'"{path}"'.replace("%", "%%")}
+            settings |= {"ControlPersist": SHARED, "ServerAliveInterval": f"{max(1, round(clocks().silent / 3))}"}
+            settings |= {"ServerAliveCountMax": "3"}
         words = [word for key, value in settings.items() if value for word in ("-o", f"{key}={value}")]
         return [*self.master.program, *words, *self.master.options, "-T", "--", node, command]
 

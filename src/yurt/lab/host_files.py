@@ -107,6 +107,7 @@ def for_node(spec: ClusterSpec) -> Tree:
     """Return the layer of compute nodes. Where they run sshd, it accepts only users with a job on the node."""
     return {
         "etc/lab/sshd_config": File(_sshd_config(spec, login=False)),
+        "etc/ssh/sshd_config": File(_sshd_config(spec, login=False)),  # where users look
         "etc/pam.d/sshd": File(
             "auth required pam_permit.so\naccount required pam_unix.so\n"
             "account required pam_slurm_adopt.so action_no_jobs=deny action_unknown=newest\n"

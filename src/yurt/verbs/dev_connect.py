@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from yurt.dev import connect, views
+from yurt.dev import connect, shortcut, views
+from yurt.dev.shortcut import going
 from yurt.errors import UnreachableError
 from yurt.sites import folders
 from yurt.verbs.dev_find import clock, running
 from yurt.verbs.dev_words import named
+
+__all__ = ["command", "going", "lost"]
 
 
 def command(name: str) -> list[str]:
@@ -23,6 +26,7 @@ def lost(name: str) -> UnreachableError:
 
     NotFoundError, RefusedError: it does not run; the error says how it ended.
     """
+    shortcut.forget(name)
     desk = running(folders.store(), name)
     node = views.of(desk, views.read_status(desk))
     heard = f"; it was last heard of at {clock(node.seen)}" if node.seen is not None else ""

@@ -48,7 +48,8 @@ def add_name(entry: Entry) -> None:
 
     RefusedError: the site names no user, or ssh cannot read the configuration; it stays as it was.
     """
-    ssh_config.add(check_name(entry.run.name), user_of(entry.run.context))
+    connect.forget_others(entry, check_name(entry.run.name))
+    ssh_config.add(entry.run.name, user_of(entry.run.context))
 
 
 def command(

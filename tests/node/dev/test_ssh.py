@@ -50,6 +50,20 @@ def test_a_key_is_authorized_once(served: Path) -> None:
     assert file.read_text() == f"{KEY} one\n{other}\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("Port 22\n  kexalgorithms curve25519-sha256\nKexAlgorithms x\n", "kexalgorithms curve25519-sha256\n"),
+        ("#KexAlgorithms x\nMatch User a\n  KexAlgorithms y\n", ""),
+        (None, ""),
+    ],
+)
+def test_the_key_exchange_is_that_of_the_site(tmp_path: Path, text: str | None, line: str) -> None:
+    if text is not None:
+        (tmp_path / "sshd_config").write_text(text)
+    assert ssh._site_choice(str(tmp_path / "sshd_config")) == line
+
+
 @pytest.mark.parametrize("mode", [0o770, 0o755])
 def test_a_folder_that_others_can_enter_is_refused(served: Path, mode: int) -> None:
     (served / "ssh").chmod(mode)

@@ -98,9 +98,12 @@ class ShellExec:
         with self._host.session(time.monotonic() + PATIENCE):
             return self._host.relay(f"sh -c {shlex.quote(self._host.prelude + self.relayed(command, placement.job))}")
 
-    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
+    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool, share: str = "") -> list[str]:
         with self._host.session(time.monotonic() + PATIENCE):
-            return self._host.hop(node, known_hosts, command, prompt=prompt)
+            return self._host.hop(node, known_hosts, command, prompt=prompt, share=share)
+
+    def direct(self, script: str, *arguments: str) -> list[str]:
+        return self._host.argv(shlex.join(["sh", "-c", script, *arguments]))
 
     def relayed(self, command: str, job: str) -> str:
         """Return the sh command that runs `command` on the first node of the job, with its standard streams."""

@@ -58,6 +58,10 @@ unset yurt_rest yurt_each
 QUIET = "SetEnv SHLVL=1\n"
 """Keeps bash from reading ~/.bashrc for sshd, whose output would break scp and rsync. OpenSSH has it since 7.8."""
 
+SITE = "/etc/ssh/sshd_config"
+KEX = re.compile(r"^[ \t]*KexAlgorithms[ \t=].*$", re.M | re.I)
+"""The site's choice of key exchanges applies to a dev node, too: some take half the time of a short command."""
+
 
 class SshError(Exception):
     """The ssh server cannot be set up; the message says why."""
@@ -94,9 +98,10 @@ def prepare(
     if not os.path.exists(os.path.join(ssh, "authorized_keys")):
         _write(os.path.join(ssh, "authorized_keys"), "")
     config = os.path.join(ssh, "sshd_config")
-    _write(config, _config(ssh, private) + QUIET)
-    if not _accepted(sshd, config):
-        _write(config, _config(ssh, private))
+    for more in (_site_choice() + QUIET, QUIET, ""):
+        _write(config, _config(ssh, private) + more)
+        if _accepted(sshd, config):
+            break
     with open(private + ".pub") as stream:
         public = " ".join(stream.read().split()[:2])
     words = [sshd, "-i", "-E", os.path.join(ssh, "log"), "-f", config]
@@ -226,6 +231,16 @@ def _config(ssh: str, host_key: str) -> str:
     if sftp:
         lines.append("Subsystem sftp " + sftp)
     return "".join(line + "\n" for line in lines)
+
+
+def _site_choice(file: str = SITE) -> str:
+    """Return the line of the site's configuration about key exchanges; empty if it has none or cannot be read."""
+    try:
+        with open(file, errors="replace") as stream:
+            found = KEX.search(re.split(r"(?mi)^[ \t]*Match[ \t]", stream.read())[0])
+    except OSError:
+        return ""
+    return found.group().strip() + "\n" if found else ""
 
 
 def _environment(variables: Dict[str, str]) -> str:
