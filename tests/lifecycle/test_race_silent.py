@@ -21,6 +21,7 @@ from yurt.model.run import Plan, Resources, Run
 from yurt.sites import connect
 from yurt.store import Entry, Store
 from yurt.testing.pod_claims import PodClaims
+from yurt.verbs.race import first_cost
 
 ALPHA, BETA = (Context(name=name, type="slurm", slurm_url=f"me@{name}") for name in ("alpha", "beta"))
 
@@ -142,3 +143,10 @@ def test_a_site_that_was_never_reached_takes_part_later(store: Store, sites: dic
     assert arbiters(store, entry)[1:] == [("beta", "beta", "waits"), ("beta", "beta", "reads")]
     saved = msgspec.json.decode(store.draft("run-alpha"), type=Draft).plan
     assert saved.race is not None and (saved.race.arbiter, saved.run.race) == ("beta", entry.run.id)
+
+
+def test_the_cost_of_waiting_is_said_once(store: Store, sites: dict[str, Site]) -> None:
+    entry, _warnings = race(store)
+    (text,) = first_cost(store, entry.run.id)
+    assert text.startswith("a job on beta holds its node without work for up to 120 s") and "yurt agent start" in text
+    assert first_cost(store, entry.run.id) == []

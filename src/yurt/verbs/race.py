@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from yurt.agent import state as agent
 from yurt.config import paths
 from yurt.errors import RefusedError, UserError, YurtError
 from yurt.lifecycle.outbox import claims
@@ -145,7 +146,7 @@ def first_cost(store: Store, race: str) -> list[str]:
     """Return what it costs that jobs of a race wait for a yurt command, and how to avoid it, the first time they do."""
     _asking, waiting = _ways(store, store.several(store.candidates(race)))
     said = paths.data_home() / "cache" / "race-wait-said"
-    if not waiting or said.exists():
+    if not waiting or said.exists() or agent.is_running():
         return []
     with suppress(OSError):
         paths.write_private(said, b"")
