@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import os
-import re
 import subprocess
 from pathlib import Path
 
@@ -251,10 +251,16 @@ def test_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("r2", "pending", 1),
     ]
     assert found.load is not None and found.nodes.memory_mb and found.nodes.free_memory_mb
-    (available,) = re.findall(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
-    assert found.nodes.free_memory_mb < int(available) / 1024 * 1.02 + 500, "in the same unit as all memory"
-    monkeypatch.setattr("yurt.backends.local.check.memory_mb", lambda: 100)
-    assert local.look(tmp_path, now=1.0).nodes.free_memory_mb == 100, "in a container, less than Linux says"
+
+
+def test_the_free_memory_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the unit of all memory, and in a container no more than that."""
+    monkeypatch.setenv("YURT_LOCAL_GPUS", "0")
+    monkeypatch.setattr(Path, "open", lambda _path: io.StringIO("MemTotal: 9 kB\nMemAvailable:   3145728 kB\n"))
+    for total, free in ((4096, 3072), (2048, 2048)):
+        monkeypatch.setattr("yurt.backends.local.check.memory_mb", lambda total=total: total)
+        nodes = local.look(tmp_path, now=1.0).nodes
+        assert (nodes.memory_mb, nodes.free_memory_mb) == (total, free)
 
 
 def test_this_machine_without_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
