@@ -47,7 +47,9 @@ def digest(wheel: Path) -> str:
     return hashlib.sha256(wheel.read_bytes()).hexdigest()
 
 
-def build(folder: Path, uv: str, shelf: Path | None, *, index: str = "", nonce: str = "1234abcd", **user: Any) -> str:
+def build(
+    folder: Path, uv: str, shelf: Path | None, *, index: str = "", nonce: str = "1234abcd", kind: str = "lock"
+) -> str:
     """Run the builder with a folder of packages in place of an index, in pip's settings; return its output."""
     script = folder / "build.sh"
     script.write_text(builder())
@@ -56,7 +58,7 @@ def build(folder: Path, uv: str, shelf: Path | None, *, index: str = "", nonce: 
     settings.write_text(f"[global]\nno-index = true\nfind-links =\n    {shelf}\n" if shelf else "")
     if index:
         settings.write_text(f"[global]\nindex-url = {index}\n")
-    argv = ["setsid", "-w", "bash", str(script), str(folder), nonce, "lock", sys.executable, uv, "", ""]
+    argv = ["setsid", "-w", "bash", str(script), str(folder), nonce, kind, sys.executable, uv, "", ""]
     subprocess.run(argv, env=plain | {"PIP_CONFIG_FILE": str(settings)}, check=False, timeout=120)
     return (folder / "build.log").read_text()
 
@@ -160,6 +162,32 @@ def test_it_is_read_only_and_checked_by_its_list(folder: Path, tmp_path: Path) -
     build(folder, uv_program.find(), tmp_path / "shelf", nonce="5678abcd")
     assert seen() == ("ready", "") and used() == f"{folder}/env-5678abcd/bin/python\n"
     assert env.exists(), "a run may still be using it"
+
+
+CONDA = """\
+#!/bin/sh
+[ "$1" != list ] || exit 0
+while [ "$1" != -p ]; do shift; done
+mkdir -p "$2/bin" "$2/conda-meta" && ln -s {python} "$2/bin/python" && ln {cache}/library "$2/library"
+echo > "$2/own" && echo > "$2/conda-meta/tiny-1.0-0.json"
+"""
+
+
+def test_what_conda_shares_with_its_cache_stays_writable(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, program = tmp_path / "cache", tmp_path / "bin" / "conda"
+    for each in (cache, program.parent):
+        each.mkdir()
+    (cache / "library").touch(0o644)
+    program.write_text(CONDA.format(python=sys.executable, cache=cache))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    (folder / "environment.yml").touch()
+    log = build(folder, "", None, kind="conda")
+    env = folder / "env-1234abcd"
+    assert writable(env) == [env / "library"], log
+    assert (env / ".packages").read_text() == "tiny-1.0-0\n"
 
 
 @pytest.mark.parametrize("how", ["remove", "prune", "build"])
