@@ -585,7 +585,8 @@ STATE = (
     "ready 17.5\nused 18.5\nlacking x\nlock a==1\n"
 )
 TOOLS = (
-    f"{MARK} platform\nx86_64\nglibc 2.36\n55\n{MARK} pythons\n3.11.2 system /usr/bin/python3\n{MARK} tools\nuv 0.5\n"
+    f"{MARK} modules\n{MARK} platform\nx86_64\nglibc 2.36\n55\n{MARK} pythons\n3.11.2 system /usr/bin/python3\n"
+    f"{MARK} tools\nuv 0.5\n"
 )
 STORAGE = (
     f"{MARK} tier scratch\nthere\nwritable\n{MARK} df scratch\n/dev/sda1 1000 500 500 50% /scratch\n"

@@ -538,13 +538,18 @@ def test_a_transfer_killed_at_any_moment_continues(laptop: Laptop, runs: dict[st
 
 @pytest.mark.lab
 def test_a_site_without_rsync(laptop: Laptop, runs: dict[str, str], lab: Lab, tmp_path: Path) -> None:
-    """A site whose rsync does not work counts as one without: tar is used."""
+    """A site whose rsync does not work counts as one without: tar is used. Without other tools, it is an error."""
     ssh = Ssh(lab)
     ssh("alpha", "mkdir -p ~/broken && printf '#!/bin/sh\\nexit 127\\n' > ~/broken/rsync && chmod +x ~/broken/rsync")
     ssh("alpha", "cp ~/.bashrc ~/.bashrc.kept; sed -i '1i PATH=$HOME/broken:$PATH' ~/.bashrc")
     try:
         done = laptop.quick("fetch", runs["alpha"], "--to", str(tmp_path / "there"), "--json")
         assert (done.code, done.json["data"][0]["method"]) == (0, "tar")
+        for tool, before in (("cat", "rsync"), ("awk", "cat")):
+            ssh("alpha", f"cd ~/broken && mv {before} {tool}")
+            done = laptop.quick("fetch", runs["alpha"], "--to", str(tmp_path / tool))
+            assert (done.code, (tmp_path / tool).exists()) == (5, False), done
+            assert done.err.startswith("yurt: alpha: cannot read the run folders: "), done
     finally:
         ssh("alpha", "mv ~/.bashrc.kept ~/.bashrc; rm -r ~/broken")
     assert tree(tmp_path / "there") == expected()

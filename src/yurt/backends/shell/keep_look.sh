@@ -3,7 +3,7 @@
 # gone, going (it has not finished), or there and its measures: of its outputs, its checkpoints and its working directory.
 mark=$1 item=0
 folder_size() { # folder_size PATH: FILES:BYTES:0; ? if it has too many files, or some cannot be read
-  { within 60 find "$1" ! -type d -printf '%s\n' 2> /dev/null || echo '?'; } |
+  { within 60 find "$1" ! -type d -printf '%s\n' || echo '?'; } 2> /dev/null |
     LC_ALL=C awk '$1 == "?" { hidden = 1 } { files++; bytes += $1 }
       END { if (hidden) print "?"; else printf "%.0f:%.0f:0\n", files, bytes }'
 }

@@ -38,7 +38,7 @@ not_results() (
 measure() {
   [ -d "$1" ] || { echo 0:0:0 && return; }
   case $1 in */@WORK@) finder=find_written ;; *) finder=find_all ;; esac
-  { $finder '%s %T@\n' "$1" 2> /dev/null || echo "? ?"; } |
+  { $finder '%s %T@\n' "$1" || echo "? ?"; } 2> /dev/null |
     LC_ALL=C awk '$1 == "?" { hidden = 1 }
       { files++; bytes += $1; if ($2 + 0 > newest + 0) newest = $2 }
       END { if (hidden) print "?"; else printf "%.0f:%.0f:%s\n", files, bytes, files ? newest : 0 }'
@@ -91,7 +91,7 @@ measure_some() {
     case $found in 0:*) ;; *) echo "$found $1" ;; esac
     return
   fi
-  { $finder '%s %T@ %H\n' "$@" 2> /dev/null || echo "? ?"; } | LC_ALL=C awk '
+  { $finder '%s %T@ %H\n' "$@" || echo "? ?"; } 2> /dev/null | LC_ALL=C awk '
       $1 == "?" { hidden = 1 }
       {
         at = index($0, " /"); folder = substr($0, at + 1)
