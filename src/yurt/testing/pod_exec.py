@@ -49,6 +49,9 @@ class PodExec:
         del placement
         return ["sh", "-c", command]
 
-    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
-        del known_hosts, command, prompt
+    def direct(self, script: str, *arguments: str) -> list[str]:
+        return ["sh", "-c", script, *arguments]
+
+    def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool, share: str = "") -> list[str]:
+        del known_hosts, command, prompt, share
         raise RefusedError(f"pods: {node} does not accept ssh", code="site-refused")
