@@ -155,9 +155,8 @@ def test_it_is_read_only_and_checked_by_its_list(folder: Path, tmp_path: Path) -
     (site / "tqdm-4.67.1.dist-info").mkdir()
     shutil.move(site / "one-1.0.dist-info", tmp_path)
     change = "one-1.0 is missing, tqdm-4.67.1 was added"
-    assert (
-        used() == f"yurt: its environment abc is not as it was built: {change}; build it again with `yurt env build`\n"
-    )
+    why = f"its environment abc is not as it was built: {change}; submit the run again, and yurt builds it again"
+    assert used() == f"yurt: {why}\n"
     assert seen() == ("changed", change)
     build(folder, uv_program.find(), tmp_path / "shelf", nonce="5678abcd")
     assert seen() == ("ready", "") and used() == f"{folder}/env-5678abcd/bin/python\n"

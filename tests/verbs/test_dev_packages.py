@@ -44,7 +44,8 @@ def test_they_move_with_the_workspace(laptop: Laptop, lab: Lab, no_environments:
         assert done.out.splitlines()[1:] == [
             "packages added on the dev node, which runs do not have: yurt-added 2.5, with 1 package that they require",
             "declare them in your project with `printf '%s\\n' yurt-added==2.5 >> requirements.txt`",
-            "they stay in the workspace until `yurt dev down --drop-packages` of a later dev node",
+            "they stay in the workspace; end a later dev node with "
+            f"`yurt dev down {name} --drop-packages` to remove them",
         ], done
         second = up(laptop, name, "--node", "n2")
         assert (first["version"], second["version"]) == (1, 2)
@@ -57,7 +58,7 @@ def test_they_move_with_the_workspace(laptop: Laptop, lab: Lab, no_environments:
         "alpha", f"cd {ENVS}/*/env-*/lib/python*/site-packages && chmod u+w . && mkdir tqdm-4.67.1.dist-info"
     )
     shown = laptop("--context", "alpha", "env", "show").out
-    assert "changed: tqdm-4.67.1 was added; `yurt env build` builds it again" in shown, shown
+    assert "changed: tqdm-4.67.1 was added; the next run builds it again" in shown, shown
     again = laptop.run("alpha", "train.py")
     run = again["run"]["id"]
     note = "its environment was not as it had been built (tqdm-4.67.1 was added), so it is built again"

@@ -56,6 +56,7 @@ def down(name: str, now: bool, drop: bool, yes: bool) -> int:
 
 def _print_added(done: Down) -> None:
     from yurt.dev.added import requested
+    from yurt.verbs.dev_words import named
 
     if not done.added:
         return
@@ -71,7 +72,8 @@ def _print_added(done: Down) -> None:
     print(render.plain(f"packages added on the dev node, which runs do not have: {names}"))
     if done.declare:
         print(render.plain(f"declare them in your project {done.declare}"))
-    print("they stay in the workspace until `yurt dev down --drop-packages` of a later dev node")
+    command = f"yurt dev down{named(done.name)} --drop-packages"
+    print(f"they stay in the workspace; end a later dev node with `{command}` to remove them")
 
 
 def _confirm(question: str) -> None:

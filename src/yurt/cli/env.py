@@ -79,7 +79,7 @@ def _print_built(found: EnvView) -> None:
 
 def _state(found: EnvView) -> str:
     if found.change:
-        return f"changed: {found.change}; `yurt env build` builds it again"
+        return f"changed: {found.change}; the next run builds it again"
     return found.condition + (f": {found.failure}" if found.failure else "")
 
 

@@ -40,7 +40,7 @@ use_env() { # use_env FOLDER [unpack]: an environment that yurt built; waits whi
   if [ -n "$yurt_recorded" ]; then
     touch -c "$1/used" 2> /dev/null
     yurt_now=$(env_changes "$yurt_env_path")
-    [ -z "$yurt_now" ] || fail "its environment ${1##*/} is not as it was built: $yurt_now; build it again with \`yurt env build\`"
+    [ -z "$yurt_now" ] || fail "its environment ${1##*/} is not as it was built: $yurt_now; submit the run again, and yurt builds it again"
   fi
   unset yurt_last yurt_still yurt_now
   [ -z "${2-}" ] || use_copy "$1"

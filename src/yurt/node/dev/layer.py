@@ -14,7 +14,7 @@ import subprocess
 from typing import Any, Dict, List, Mapping, Tuple
 
 from yurt.node.dev.place import Place
-from yurt.node.files import private_folder, remove, write
+from yurt.node.files import NodeError, private_folder, remove, write
 
 NAME = ".yurt-env"
 MARK = "made"
@@ -82,7 +82,7 @@ class Layer:
             self._make_beside()
             self._make()
             self.problem = ""
-        except (OSError, subprocess.CalledProcessError) as error:
+        except (NodeError, OSError, subprocess.CalledProcessError) as error:
             remove(self._bin)
             errors = (getattr(error, "stderr", None) or b"").decode("utf-8", "replace").strip().splitlines()
             self.problem = "packages cannot be added on this dev node: %s" % (errors[-1] if errors else error)
