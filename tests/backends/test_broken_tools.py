@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -22,6 +23,7 @@ from yurt.model.files import NOTHING, Ended, KeepItem, Limits, LogPosition, Meas
 from yurt.model.growth import Growing
 from yurt.model.run import RunRef
 from yurt.model.storage import TierPlace
+from yurt.storage import contents
 
 RUN, SWEEP, ENV = "1nfkaf7-c1w10", "s1nfkaf7-c1w10", "0123456789abcdef"
 HEADER = "|COMMENT   |JOBID|STATE|REASON|START_TIME|NODELIST|NAME\\n"
@@ -231,6 +233,16 @@ def _cancel(site: Site, how: Callable[[SlurmBackend, RunRef, RunRef], Any]) -> A
         return None
 
 
+def _data(site: Site, what: str, *words: str) -> Any:
+    place: Any = SimpleNamespace(host=site.host, path=site.run, context=SimpleNamespace(name="x"))
+    folder = site.base.parent / "data"
+    write(folder, x="y", kept__z="z")
+    keep = f"keep {folder}/kept\n".encode()
+    found = contents._asked(place, what, [str(folder / each) for each in words], keep)
+    assert (folder / "kept/z").exists() and (folder / "x").exists() == (what != "remove" or "x" not in words)
+    return sorted((each.name.removeprefix(str(folder)), each.kind, each.files) for each in found)
+
+
 def _observe(site: Site) -> Any:
     refs = [
         RunRef(RUN, site.run, 0.0),
@@ -299,6 +311,10 @@ OPERATIONS: dict[str, Callable[[Site], Any]] = {
     "cancel": lambda site: _cancel(site, lambda slurm, run, _sweep: slurm.cancel(run)),
     "cancel_runs": lambda site: _cancel(site, lambda slurm, run, _sweep: slurm.cancel_runs([run]).get(run.id)),
     "cancel_tasks": lambda site: _cancel(site, lambda slurm, _run, sweep: slurm.cancel_tasks(sweep)),
+    "data_ls": lambda site: _data(site, "list", "."),
+    "data_ls_file": lambda site: _data(site, "list", "x"),
+    "data_measure": lambda site: _data(site, "measure", "x", "kept"),
+    "data_rm": lambda site: _data(site, "remove", "kept"),
     "observe": _observe,
 }
 

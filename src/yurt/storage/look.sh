@@ -3,6 +3,7 @@
 # Input for `measure` and `remove`: lines "keep FOLDER" and "own FOLDER". A path that is or contains such a folder, or
 # that is inside a folder of yurt, is refused: "refused 0 0 0 FOLDER". "left FILES 0 0 PATH": not all could be removed.
 export LC_ALL=C
+[ "$(find / -prune -print0 | tr '\n\0' '\001\n')" = / ] || exit 1 # without these, every folder would look empty
 what=$1
 shift
 kind() {
@@ -30,14 +31,17 @@ if [ "$what" = list ]; then
     n) exit 0 ;;
     *) cd -- "${1%/*}/" && set -- "${1##*/}" || exit 1 ;;
   esac
-  if [ "$found" = d ]; then
+  name=''
+  [ "$found" = d ] || name=$(printf '%s' "$1" | sed 's/[%\\]/\\&/g;s/\\%/%%/g') || exit 1
+  listed=$(if [ "$found" = d ]; then
     find . -mindepth 1 -printf '%y %s %T@ %P\0'
   else
-    find "./$1" -prune -printf "%y %s %T@ $(printf '%s' "$1" | sed 's/[%\\]/\\&/g;s/\\%/%%/g')\\0"
-  fi | tr '\n\0' '\001\n' | awk "$sums" | tr '\n\001' '\0\n'
-  exit 0
+    find "./$1" -prune -printf "%y %s %T@ $name\\0"
+  fi | tr '\n\0' '\001\n' | awk "$sums") || exit 1
+  [ -z "$listed" ] || printf '%s\n' "$listed" | tr '\n\001' '\0\n'
+  exit
 fi
-kept=$(cat)
+kept=$(cat) || exit 1
 for path; do
   folder=$(real "${path%/*}/")
   place=${folder%/}/${path##*/}
@@ -71,7 +75,7 @@ for path; do
   else
     find "$path" -printf '%y %s %T@\n' | awk -v kind="$found" '
       { if ($1 != "d") { files++; bytes += $2 } if ($3 + 0 > time + 0) time = $3 }
-      END { printf "%s %.0f %.0f %s ", kind, files, bytes, time }'
+      END { printf "%s %.0f %.0f %s ", kind, files, bytes, time }' || exit 1
     printf '%s\0' "$path"
   fi
 done

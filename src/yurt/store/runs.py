@@ -1,6 +1,6 @@
 """The index of runs: an SQLite file that several yurt processes read and write concurrently.
 
-The run folder on the site is authoritative. Only runs that are not submitted yet exist in the index alone.
+The run folder on the site is authoritative. What no site knows yet is here, and in files beside the index: see `saved`.
 """
 
 from __future__ import annotations
