@@ -31,6 +31,9 @@ PIPE = 1 << 16
 LONGEST = 120.0
 """Seconds that the rest of an answer may take."""
 
+SILENCES = ("silent", "Slurm", "accounting")
+"""Endings of the files that record that a site did not respond, or a part of it."""
+
 _SET_PIPE_SIZE = 1031
 
 _HELLO = b"\0\0\0\x08\0\0\0\x01\0\0\0\x04"
@@ -147,7 +150,7 @@ def begin(arguments: Sequence[str]) -> None:
         words, key, basis, path, frame, (request, variables), argv, query = saved
         if verb != "ps" and words != _arguments:
             return
-        if os.path.exists(path) and not any(os.path.exists(f"{path}.{each}") for each in ("silent", "Slurm")):
+        if os.path.exists(path) and not any(os.path.exists(f"{path}.{each}") for each in SILENCES):
             same = is_binary("ssh", os.environ.get("PATH", "")) and all(
                 os.environ.get(name) == value for name, value in variables
             )

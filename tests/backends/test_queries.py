@@ -5,6 +5,10 @@ Rows and errors were copied from the lab's clusters (Slurm 22.05).
 
 from __future__ import annotations
 
+import os
+import shutil
+import time
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -578,3 +582,27 @@ def test_an_answer_about_another_run_is_none(monkeypatch: pytest.MonkeyPatch) ->
     backend = SlurmBackend(SshHost("alpha", "alice@login.invalid"), lambda: True)
     asked = [RunRef("1nfkaf7-c1w10", "/scratch/yurt/projects/p-0000/runs/1nfkaf7-c1w10", 1.0)]
     assert backend.cancel_runs(asked) == {"1nfkaf7-c1w10": "ended"}
+
+
+def test_accounting_that_hangs_is_not_asked_again_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YURT_RUNTIME_DIR", f"/tmp/yt-accounting-{os.getpid()}")
+    host = SshHost("alpha", "alice@login.invalid")
+    file = Path(f"{host.master.socket}.accounting")
+    asked, answers = list[str](), [b"= silent\n", b"= silent\n", b"= records\n"]
+
+    def run(_script: str, accounting: str, *_more: str, **_how: object) -> Answer:
+        asked.append(accounting)
+        return Answer(0, b"= queue\n= folders\n" + answers[len(asked) - 1], b"", seconds=30.0)
+
+    monkeypatch.setattr(host, "run", run)
+    backend, ref = (
+        SlurmBackend(host, lambda: True),
+        RunRef("1nfkaf7-abcde", f"{tmp_path}/yurt/projects/p-0000/runs/1nfkaf7-abcde", 0.0),
+    )
+    for at in range(3):
+        if at == 2:
+            os.utime(file, (time.time() - 61, time.time() - 61))
+        backend.observe([ref])
+        assert file.exists() == (at < 2)
+    assert asked == ["yes", "silent", "yes"]
+    shutil.rmtree(file.parent)

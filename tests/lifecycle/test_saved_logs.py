@@ -41,12 +41,12 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Site:
     return made
 
 
-def stored(folder: Path, states: Sequence[str]) -> Store:
+def stored(folder: Path, states: Sequence[str], *, size: int = 6) -> Store:
     store = Store(f"{folder}/yurt.db")
     for number, state in enumerate(states):
         store.add(run(number), Status(state=state, started=1.0, ended=2.0))  # type: ignore[arg-type]
         if state == "completed":
-            store.keep({run(number).id: Mirrored(at=3.0, out=b"hello\n", out_size=6)})
+            store.keep({run(number).id: Mirrored(at=3.0, out=b"hello\n", out_size=size)})
     return store
 
 
@@ -61,6 +61,12 @@ def test_one_run(tmp_path: Path, site: Site, state: str) -> None:
         assert note == "alpha: no response; showing the local copy" and lines[0] == b"hello\n"
     assert site.asked == [(state == "running", state != "running")]
     assert within(60) == 60
+
+
+def test_the_end_of_a_long_log_is_not_all_of_it(tmp_path: Path, site: Site) -> None:
+    store = stored(tmp_path, ["completed"], size=100_000)
+    note = logs.copy(store, run(0), lambda _which, _part: None)
+    assert note.startswith("alpha: no response; showing the last ") and site.asked == [(True, False)]
 
 
 @pytest.mark.parametrize("states", [["completed", "completed"], ["completed", "running"]])

@@ -27,7 +27,8 @@ KINDS = {
 }
 
 SLURM = "Slurm"
-"""The part of a site that may not respond although its login node does."""
+ACCOUNTING = "accounting"
+"""The parts of a site that may not respond although its login node does."""
 
 
 def kind_of(context_type: str) -> Kind:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from yurt.backends import scripts
 from yurt.backends.answers import Observed
 from yurt.backends.job import script
-from yurt.backends.kinds import SLURM
+from yurt.backends.kinds import ACCOUNTING, SLURM
 from yurt.backends.shell import ownership
 from yurt.backends.shell.backend import ShellBackend, read_gates
 from yurt.backends.slurm import options
@@ -110,7 +110,8 @@ class SlurmBackend(ShellBackend):
 
         rows = queries.poll_input(runs)
         days = str(poll.days_since(runs))
-        accounting = "yes" if self._accounting() else "no"
+        rests = self.host.limit(ACCOUNTING) < self.host.limit()
+        accounting = "no" if not self._accounting() else "silent" if rests else "yes"
         text = script.gate() + queries.poll_script()
         folders = [run.folder for run in runs]
         answer = ownership.run(
@@ -129,6 +130,10 @@ class SlurmBackend(ShellBackend):
             raise self._unfinished(answer) or refusal(self.host.name, "cannot read the queue", answer.errors)
         self.host.note_response(SLURM)
         files, out = poll.split_files(answer.out, asked=bool(running))
+        if accounting == "yes" and b"\n= silent\n" in out and answer.seconds >= clocks().slow:
+            self.host.note_silent(ACCOUNTING)
+        elif accounting == "yes":
+            self.host.note_response(ACCOUNTING)
         mark = checksum(out)
         if mark == since and all(run.mark for run in runs) and not poll.has_folders(out):
             return Observed({}, mark, {run.id: run.held for run in runs if run.held}, files)

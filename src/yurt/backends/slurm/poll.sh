@@ -1,5 +1,6 @@
 # Polls many runs in one request. Needs gate.sh before it.
 # arguments: ACCOUNTING DAYS. Standard input: run ids, after a line "= FOLDER" with their parent folder.
+# ACCOUNTING is yes or no, or silent if it did not respond a moment ago.
 # Before the id of a run whose exit code is known: "-"; only its jobs in the queue are reported.
 # After the id of a sweep: its unfinished tasks, 0-3,7, each of which counts as a run ID.NUMBER; then the
 # offsets of its arrays: 0,100.
@@ -184,9 +185,9 @@ end
 echo "= controller"
 timeout 10 scontrol show config 2> /dev/null | sed -n 's/^BOOT_TIME *= *//p'
 date -u +%Y-%m-%dT%H:%M:%S
-[ "$accounting" = yes ] || exit 0
+case $accounting in yes) ;; silent) echo "= silent" && exit 0 ;; *) exit 0 ;; esac
 columns=JobID,State,Start,End,NodeList,JobName
-records=$(timeout 60 sacct -n -P -X -u "$me" -S "now-${days}days" --name="${names#,}" -o $columns) ||
+records=$(timeout 30 sacct -n -P -X -u "$me" -S "now-${days}days" --name="${names#,}" -o $columns) ||
   { echo "= silent" && exit 0; }
 printf '= records\n%s\n' "$records"
 unrecorded() { # whether some run has no record
@@ -195,4 +196,4 @@ unrecorded() { # whether some run has no record
   return 1
 }
 # Without job ids, sacct omits jobs that were cancelled while they were held or waited for another job.
-if [ -n "$jobs" ] && (unrecorded); then timeout 60 sacct -n -P -X -u "$me" -j "${jobs#,}" -o $columns || echo "= silent"; fi
+if [ -n "$jobs" ] && (unrecorded); then timeout 30 sacct -n -P -X -u "$me" -j "${jobs#,}" -o $columns || echo "= silent"; fi

@@ -22,11 +22,12 @@ Sink = Callable[[Stream, bytes], None]
 def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str:
     """Pass what a run has written so far to `sink`.
 
-    If the run has finished and its folder is unreachable or gone, the part saved on this machine is used; then the site
-    is given only a moment. Return a warning about that, or an empty string. NotFoundError if there are no logs.
+    If the run has finished and its folder is unreachable or gone, the part saved on this machine is used; if that is
+    all, the site is given only a moment. Return a warning about that, or an empty string. NotFoundError if there are no
+    logs.
     """
     entry = store.get(run.id)
-    saved = entry is not None and entry.status.final and store.is_kept(run.id)
+    saved = entry is not None and all_saved(store, entry)
     with ending_by(time.monotonic() + clocks().again if saved else None):
         return _copy(store, run, entry, sink, lines, saved=saved)
 
@@ -74,6 +75,12 @@ def about_cut(log: LogPosition) -> str:
     if not log.cut:
         return ""
     return f"its lines are very long: showing the last {log.cut / 1e6:.1f} MB; `yurt logs {log.run}` shows all"
+
+
+def all_saved(store: Store, entry: Entry) -> bool:
+    """Whether this machine has the complete logs of a run."""
+    kept = store.kept(entry.run.id) if entry.status.final and store.is_kept(entry.run.id) else None
+    return kept is not None and (len(kept.out), len(kept.err)) == (kept.out_size, kept.err_size)
 
 
 def copy_saved(store: Store, run: Run, sink: Sink, lines: int | None) -> str:

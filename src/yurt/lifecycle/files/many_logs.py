@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from yurt.clocks import clocks, ending_by
 from yurt.errors import UnreachableError, YurtError
-from yurt.lifecycle.files.logs import about_cut, copy_saved
+from yurt.lifecycle.files.logs import about_cut, all_saved, copy_saved
 from yurt.lifecycle.refresh.full_disk import checked
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids
@@ -47,18 +47,18 @@ def copy_many(
     """
     warnings: list[str] = []
     by_context: dict[str, list[LogPosition]] = {}
-    kept = {entry.run.id for entry in entries if entry.status.final and store.is_kept(entry.run.id)}
     for entry in entries:
         if not entry.run.folder:  # its site was never reached
             on_end(entry.run.id)
             continue
         by_context.setdefault(entry.run.context, []).append(LogPosition(entry.run.id, entry.run.folder, over=True))
+    known = {entry.run.id: entry for entry in entries}
     for name, readings in by_context.items():
         failure: YurtError | None = None
-        all_kept = all(each.run in kept for each in readings)  # then the site is given only a moment
+        saved = all(all_saved(store, known[each.run]) for each in readings)  # then the site is given only a moment
         try:
-            with ending_by(time.monotonic() + clocks().again if all_kept else None):
-                files = connect.responding_backend(name, alone=not all_kept).files
+            with ending_by(time.monotonic() + clocks().again if saved else None):
+                files = connect.responding_backend(name, alone=not saved).files
                 _tail(files, readings, sink, lines=lines, on_end=on_end)
         except YurtError as error:
             failure = error
@@ -71,8 +71,8 @@ def copy_many(
         if lost and failure is not None:
             raise failure
         if left:
-            saved = f"showing the local copy for {len(left) - len(lost)} of {len(left)} runs"
-            warnings.append(f"{why}; {saved}")
+            note = f"showing the local copy for {len(left) - len(lost)} of {len(left)} runs"
+            warnings.append(f"{why}; {note}")
     return warnings
 
 
