@@ -71,6 +71,8 @@ ALLOWED = {
     ("node/dev/control.py", "Linux constant"): "elsewhere, the folder of the socket keeps other users out",
     ("node/dev/idle.py", "/proc"): "without it, a dev node never counts as idle",
     ("node/metrics.py", "/proc"): "without it, each node writes its own file",
+    ("node/dev/sessions.py", "/proc"): "elsewhere, what a session left behind goes on",
+    ("node/dev/terminals.py", "/proc"): "elsewhere, the folders of terminals are not known",
     ("node/dev/power.py", "/proc"): "elsewhere, a loss of power is not noticed",
     ("node/service/children.py", "/proc"): "elsewhere, processes that leave the group of a service may stay",
     ("node/service/namespace.py", "/proc"): "only where the kernel has namespaces",
