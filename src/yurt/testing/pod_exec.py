@@ -49,9 +49,10 @@ class PodExec:
         del placement
         return ["sh", "-c", command]
 
-    def direct(self, script: str, *arguments: str) -> list[str]:
-        return ["sh", "-c", script, *arguments]
-
     def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool, share: str = "") -> list[str]:
         del known_hosts, command, prompt, share
         raise RefusedError(f"pods: {node} does not accept ssh", code="site-refused")
+
+    def direct(self, script: str, *arguments: str) -> list[str]:
+        del script, arguments
+        raise RefusedError("pods: there is no login host", code="site-refused")
