@@ -110,7 +110,7 @@ def test_preempted(laptop: Laptop, lab: Lab, partition: str) -> None:
     inside(laptop, partition, "echo unsaved > a")
     winner = ssh.submit("alpha", "sleep 300", "-p main -w n1 --exclusive -t 5 -o /dev/null")
     ended = laptop.ended(first["run"])
-    assert ended["state"] == "cancelled" and re.fullmatch(r"preempted at \d\d:\d\d; version 2 saved", ended["reason"])
+    assert ended["state"] == "cancelled" and re.fullmatch(r"preempted at \d\d:\d\d; version \d+ saved", ended["reason"])
     eventually(lambda: ssh("alpha", f"squeue -h -j {winner} -o %T") == "RUNNING")
     ssh("alpha", f"scancel {winner}")
     eventually(lambda: ssh("alpha", "squeue -h") == "")
