@@ -10,7 +10,8 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -62,38 +63,39 @@ def other(lab: Lab, tmp_path: Path) -> Iterator[Other]:
     assert found("down", "--wipe").code == 0
 
 
-def traces() -> dict[str, set[str]]:
-    """Return everything a lab could leave behind on this machine."""
-    namespaces = set()
-    for process in Path("/proc").glob("[0-9]*"):
+def namespaces(pids: Iterable[int | str]) -> set[str]:
+    """Return the namespaces of processes."""
+    found = set()
+    for pid in pids:
         for kind in ("net", "mnt", "pid", "uts", "ipc", "cgroup"):
-            try:
-                namespaces.add(os.readlink(process / "ns" / kind))
-            except OSError:
-                continue
+            with suppress(OSError):
+                found.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
+    return found
+
+
+def traces(other: Other) -> dict[str, set[str]]:
+    """Return everything that a lab could leave behind on this machine, without that of labs beside it."""
     loops = subprocess.run(["losetup", "-n", "-O", "BACK-FILE"], capture_output=True, text=True, check=True).stdout
     return {
-        "hosts": set(processes.marked("yurt-lab/")),
-        "mounts": set(Path("/proc/self/mountinfo").read_text().splitlines()),
-        "namespaces": namespaces,
-        "links": {name for _index, name in socket.if_nameindex()},
-        "groups": {str(group) for group in Path("/sys/fs/cgroup").glob("*/yurt-lab-*/")},
-        "disks": set(loops.splitlines()),
+        "hosts": set(processes.marked(other.instance.mark)),
+        "links": other.links(),
+        "groups": {str(group) for group in other.groups()},
+        "disks": {file for file in loops.splitlines() if str(other.folder) in file},
     }
 
 
 @pytest.mark.alone
 def test_down_leaves_nothing(other: Other, tmp_path: Path) -> None:
-    before = traces()
+    mounts, before = Path("/proc/self/mountinfo").read_text(), namespaces(["self"])
     started = other("up", "-v")
     assert started.code == 0, started.err
     assert "alpha ready in " in started.out and "% of a core" in started.out
-    during = traces()
-    assert all(during[kind] - before[kind] for kind in before if kind != "mounts"), "traces() does not see the lab"
-    assert during["mounts"] == before["mounts"], "a running lab changes the user's mounts"
+    during, own = traces(other), namespaces(processes.marked(other.instance.mark).values()) - before
+    assert all(during.values()) and own, f"traces() does not see the lab: {during}"
+    assert Path("/proc/self/mountinfo").read_text() == mounts, "a running lab changes the user's mounts"
     assert other("down").code == 0
-    after = traces()
-    assert {kind: after[kind] - before[kind] for kind in before} == {kind: set() for kind in before}
+    assert traces(other) == {kind: set() for kind in during}
+    assert not namespaces(each.name for each in Path("/proc").glob("[0-9]*")) & own
     assert other.folder.exists()
     assert other("down", "--wipe").code == 0
     assert not other.folder.exists()
