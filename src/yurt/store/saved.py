@@ -85,7 +85,7 @@ class SavedFiles:
 
     def _write_file(self, run: str) -> None:
         query = "SELECT run, status, plan, draft FROM records JOIN plans USING (id) LEFT JOIN drafts USING (id)"
-        races = f"SELECT run FROM races UNION {RACES}"  # they depend on what their sites were told
+        races = f"SELECT run FROM races UNION {RACES}"  # they depend on folders of their sites
         row = self._db.execute(f"{query} WHERE id = ? AND id NOT IN ({races})", (run,)).fetchone()
         if row is None:
             return
