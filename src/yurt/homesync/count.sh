@@ -9,7 +9,7 @@ while IFS= read -r path; do
   path=$(printf '%s.' "$path" | tr '\001' '\n') # without the dot, newlines at the end would be lost
   path=./${path%.}
   if [ -d "$path" ] && [ ! -h "$path" ]; then
-    number=$(find "$path" ! -type d -print0 < /dev/null 2> /dev/null | tr -dc '\000' | wc -c)
+    number=$(find "$path" ! -type d -exec printf '%.0s.' {} + < /dev/null 2> /dev/null | wc -c)
     echo $((number > 0 ? number : 1)) # an empty folder counts as a file
   elif [ -e "$path" ] || [ -h "$path" ]; then
     echo 1
@@ -17,4 +17,4 @@ while IFS= read -r path; do
     echo 0
   fi
 done
-find . -mindepth 1 @IGNORED@ -prune -o ! -type d -print0 < /dev/null 2> /dev/null | tr -dc '\000' | head -c 1001 | wc -c
+find . -mindepth 1 @IGNORED@ -prune -o ! -type d -exec printf '%.0s.' {} + < /dev/null 2> /dev/null | head -c 1001 | wc -c
