@@ -140,7 +140,7 @@ class Holder:
     def save_last(self, reason: str) -> int:
         """Save the workspace and verify that, then end all sessions; return the version with all that they wrote.
 
-        Raises BackupError: the sessions stay, unless only what they wrote meanwhile could not be saved.
+        Raises BackupError: the sessions stay, unless only their last changes could not be saved.
         """
         self.save(reason)
         number = self._verified(reason)
