@@ -65,7 +65,9 @@ def _print(done: Restored) -> None:
     print(render.plain(f"restored {what}{where}{place}"))
     if done.aside:
         print(
-            render.plain(f"the workspace as it was before is in {done.aside}; terminals that are open in it show a message")
+            render.plain(
+                f"the workspace as it was before is in {done.aside}; terminals that are open in it show a message"
+            )
         )
 
 
