@@ -64,11 +64,7 @@ def _print(done: Restored) -> None:
     place = "" if done.here else f" on dev node '{done.name}'"
     print(render.plain(f"restored {what}{where}{place}"))
     if done.aside:
-        print(
-            render.plain(
-                f"the workspace as it was before is in {done.aside}; terminals that are open in it show a message"
-            )
-        )
+        print(render.plain(f"the workspace as it was before is in {done.aside}; terminals in it show a message"))
 
 
 def _confirm(question: str) -> None:
