@@ -118,7 +118,7 @@ class Site(SshHost):
 @contextlib.contextmanager
 def user(folder: Path) -> Iterator[None]:
     """Make a user with a context `alpha` in a folder, who knows the host keys of its nodes and has an ssh key."""
-    names = ("HOME", "YURT_CONFIG_HOME", "YURT_DATA_HOME", "YURT_RUNTIME_HOME", "TMPDIR")
+    names = ("HOME", "YURT_CONFIG_HOME", "YURT_DATA_HOME", "YURT_RUNTIME_DIR", "TMPDIR")
     with mock.patch.dict(os.environ, {name: str(folder) for name in names}), contextlib.chdir(folder):
         paths.write_private(
             folder / "contexts.yaml",

@@ -47,7 +47,7 @@ def texts(file: Path) -> Iterator[str]:
         if isinstance(node, ast.JoinedStr):
             yield filled(node)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in left_out:
-            yield node.value
+            yield re.sub(r"(?<=[ =:])%[sd]", "WORD", node.value).replace("%s", "").replace("%d", "1")
 
 
 def filled(node: ast.JoinedStr) -> str:

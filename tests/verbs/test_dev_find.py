@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import msgspec
@@ -10,6 +9,7 @@ import pytest
 
 from tests.user import User
 from yurt.store import Store
+from yurt.verbs import dev_find
 
 
 @pytest.fixture
@@ -26,11 +26,11 @@ def test_a_dev_node_that_failed(node: User) -> None:
     (mine,) = node.quick("dev", "status", "--json").json["data"]
     assert node.quick("cancel", mine["run"]).code == 0
     node.quick("wait", mine["run"])
-    now = time.strftime("%H:%M")[:4]
+    now = dev_find.clock(node.quick("show", mine["run"], "--json").json["data"]["status"]["ended"])
     for words in (["status", "k"], ["ssh", "k"], ["down", "k"], ["connect", "k"]):
         done = node.quick("dev", *words)
         assert done.code == 3, done
-        assert f"dev node 'k' is not running: run {mine['run']} is cancelled (cancelled) since {now}" in done.err
+        assert f"dev node 'k' is not running: run {mine['run']} is cancelled (version 1 saved) since {now}" in done.err
         assert "hint: `yurt dev up k` brings version 1 of " in done.err
     with Store(str(node.home / "data" / "yurt.db")) as store:
         store.change(

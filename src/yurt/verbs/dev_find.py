@@ -96,7 +96,8 @@ def ended(last: Entry) -> NotFoundError:
     """Return the error about a dev node whose last run has ended, but not by `dev down`."""
     run, status = last.run, last.status
     node = status.node or "its node"
-    how = f"run {run.id} is {status.state}{f' ({status.reason})' if status.reason else ''}"
+    reason = status.reason.removeprefix(status.state).removeprefix("; ")
+    how = f"run {run.id} is {status.state}{f' ({reason})' if reason else ''}"
     how += f" since {clock(status.ended)}" if status.ended is not None else ""
     if status.state == "node_failed":
         how = f"{node} failed at {clock(status.ended)}"

@@ -25,10 +25,12 @@ def damaged(
         node = newest.host.partition(".")[0]
         ways.append("%s may still have its files: `yurt dev up%s%s --node %s`" % (node, own, at, node))
     if whole is not None:
-        command = "restore%s --at" % (own and " --name" + own) if running else "up%s%s --restore" % (own, at)
         moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(whole.time))
-        found = (whole.number, moment, command, whole.number)
-        ways.append("the newest version without damage is v%d of %s: `yurt dev %s v%d`" % found)
+        if running:
+            command = "`yurt dev restore%s --at v%d`" % (own and " --name" + own, whole.number)
+        else:
+            command = "`yurt dev up%s%s --restore v%d`" % (own, at, whole.number)
+        ways.append("the newest version without damage is v%d of %s: %s" % (whole.number, moment, command))
     what = "v%d cannot be restored: its file %s is %s" % (number, error.name, error.what)
     return NodeError("; ".join([what, *ways]))
 
