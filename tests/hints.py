@@ -107,7 +107,8 @@ def _refused(name: str, words: Sequence[str]) -> Iterator[str]:
     if not given or "--help" in given or isinstance(commands()[name], click.Group):
         return
     try:
-        commands()[name].make_context(name, [*given])
+        # With the settings of `yurt`: a command keeps the help option that it is first parsed with.
+        commands()[name].make_context(name, [*given], **root.context_settings)
     except click.BadParameter as error:
         if isinstance(error, click.MissingParameter) or not any(word.isupper() for word in given):
             yield f"yurt {name}: {error.format_message()}"

@@ -123,7 +123,7 @@ def _delete(
         folders.append(again.folder)
         words = [word for path in some for word in ("-path", path)]
         done, warnings = _repeated(pair, again, [*words, "-confirmbigdel=false"], watch)
-        # What is kept once more, a line of the user's own in the profile protects.
+        # What is kept again, a line of the user's own in the profile protects.
         protected = [Skipped(each.path, output.NOT_DELETED) for each in done.printed.kept]
         more = _outcome(pair, outcome, done)
         left = {each.path for each in (*more.skipped, *more.failed, *protected)}
