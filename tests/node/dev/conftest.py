@@ -90,6 +90,8 @@ class DevNode:
         assert done.stdout, done.stderr.decode()
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         assert (done.returncode == 0) == bool(answer.get("ok"))
+        if do == "down" and answer.get("ok"):  # it answers before it ends, and no other start may find it
+            self.process.wait(60)
         return answer
 
     def signal(self, number: int, *, group: bool = True) -> int:
