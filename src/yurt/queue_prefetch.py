@@ -31,6 +31,9 @@ PIPE = 1 << 16
 LONGEST = 120.0
 """Seconds that the rest of an answer may take."""
 
+MOST = 512 << 20
+"""Bytes that an answer may have: as in hosts/exchange.py, which is not imported here."""
+
 SILENCES = ("silent", "Slurm", "accounting")
 """Endings of the files that record that a site did not respond, or a part of it."""
 
@@ -208,10 +211,13 @@ def _receive(early: _Query, slow: float, silent: float, on_slow: Callable[[bool]
         raise TimeoutError
     if early.received is not None or early.failed:
         return
-    parts, complete, begun, began = [], False, False, time.monotonic()
+    parts, size, complete, begun, began = [], 0, False, False, time.monotonic()
     try:
         while part := _read(early, slow, silent, on_slow, begun=begun):
             parts.append(part)
+            size += len(part)
+            if size > MOST:  # the query that follows says so
+                return
             begun = begun or early.frame[0] in b"".join(parts)
             if early.control is not None and part.endswith(b"\n") and early.frame[1] in part[-200:]:
                 break  # the answer is complete; the end of the session takes a little longer

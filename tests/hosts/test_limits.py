@@ -16,8 +16,8 @@ import pytest
 
 from yurt import quoting
 from yurt.clocks import clocks, ending_by, within
-from yurt.errors import UnreachableError
-from yurt.hosts import LocalHost, SshHost, rsync_copy, sockets
+from yurt.errors import RefusedError, UnreachableError
+from yurt.hosts import LocalHost, SshHost, exchange, rsync_copy, sockets
 from yurt.hosts.passage import pass_through
 from yurt.model.data import Manner
 from yurt.model.progress import on_slow
@@ -60,6 +60,12 @@ def ended(process: int) -> None:
     """Wait for the end of a process; it may not be reaped."""
     file = Path(f"/proc/{process}/status")
     eventually(lambda: not file.exists() or "State:\tZ" in file.read_text())
+
+
+def test_an_answer_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "MOST", 1 << 20)
+    with pytest.raises(RefusedError, match="the answer of the site has more than 1 MB"):
+        LocalHost().run("yes")
 
 
 def test_a_stopped_connection_of_the_users_own(tmp_path: Path, quick: None) -> None:

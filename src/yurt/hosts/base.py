@@ -341,7 +341,12 @@ class Host(ABC):
         pace: Pace | None = None,
         moved: Callable[[int], None] = lambda _done: None,
     ) -> tuple[int, bytes, bytes]:
-        from yurt.hosts.exchange import Exchange, Limits  # not at the top: a prefetched result needs none
+        from yurt.hosts.exchange import (
+            MOST,
+            Endless,
+            Exchange,
+            Limits,
+        )  # not at the top: a prefetched result needs none
 
         command = command or self.start(parcel, None)
         limits = Limits(clocks().slow, self.silence(), max(0.1, deadline - time.monotonic()))
@@ -365,6 +370,13 @@ class Host(ABC):
                 f"{self.name}: no response within {timeout:.0f} s",
                 code="timed-out",
                 hint=RETRY,
+            ) from None
+        except Endless:
+            command.end()
+            raise RefusedError(
+                f"{self.name}: the answer of the site has more than {MOST >> 20} MB",
+                code="site-invalid",
+                hint="look for what prints it: the dotfiles of your login, or a program that replaces one of the site",
             ) from None
         except BaseException:
             command.end()

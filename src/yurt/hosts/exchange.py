@@ -19,8 +19,15 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 16
 
+MOST = 512 << 20
+"""Bytes that an answer may have. Records of 100,000 runs are a part of that; one that is larger does not end."""
+
 REPORT = b"at "
 """A line of the receiver of an upload: how many bytes it has written."""
+
+
+class Endless(Exception):
+    """The output has more than MOST bytes."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -65,7 +72,7 @@ class Exchange:
     def run(self, script: bytes, content: bytes) -> tuple[int, bytes, bytes]:
         """Write a script and its input; return its exit code, its output and its errors.
 
-        Silent if it does not respond in time, or if an upload stops; TimeoutError after the timeout.
+        Silent if it does not respond in time, or if an upload stops; TimeoutError after the timeout; Endless.
         """
         assert self._stdin is not None
         os.set_blocking(self._stdin, False)
@@ -150,6 +157,8 @@ class Exchange:
             del self._read_from[descriptor]
             return
         self._read_from[descriptor] += chunk
+        if len(self._read_from[descriptor]) > MOST:
+            raise Endless
         if not self._begun and (at := self._out.find(self._begin)) >= 0:
             self._begun, self._heard, self._parsed = True, time.monotonic(), at + len(self._begin)
         if self._begun and self._pace is not None:
