@@ -243,6 +243,12 @@ BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for 
             ("comment", "environment.yml", f"# {']' * 30_000}\n{DEEP}", "nested more than 200 levels deep"),
             ("bomb", "environment.yml", f"{BOMB}\ndependencies: [one]\n", "values, with aliases"),
             ("endless", "environment.yml", "dependencies: &a [one, *a]\n", "values, with aliases"),
+            ("tag", "environment.yml", "dependencies: [!!bool maybe]\n", "not of the type that its tag names"),
+            ("marker", "requirements.txt", f"one; {'(' * 30_000}\n", "is nested too deeply"),
+            ("include", "requirements.txt", f"-r {'x' * 3_000_000}\n", "which does not exist"),
+            ("loop", "requirements.txt", "-r loop.txt\n", "which does not exist"),
+            ("null", "requirements.txt", "-r x\0\n", "line 1 includes"),
+            ("spaces", "requirements.txt", f"one{' ' * 1_000_000}!\n", "is not a requirement"),
             ("date", "environment.yml", "dependencies: [2024-99-99]\n", "is invalid"),
             ("lock", "uv.lock", f"x={'[' * 3000}", "nested too deeply"),
             ("dots", "uv.lock", f"{'a.' * 3000}b = 1\n", "nested more than 200 levels deep"),
@@ -259,6 +265,7 @@ def test_a_file_that_no_one_wrote_by_hand(tmp_path: Path, file: str, text: str, 
     if file.startswith("uv."):
         write(tmp_path, {"pyproject.toml": '[project]\nname = "x"\nversion = "1"\ndependencies = ["one"]\n'})
     write(tmp_path, {file: text})
+    (tmp_path / "loop.txt").symlink_to("loop.txt")
     code = (
         "import sys\nfrom pathlib import Path\n"
         "from yurt.envs.declared import named\nfrom yurt.errors import UserError\n"

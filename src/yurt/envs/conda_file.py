@@ -24,6 +24,8 @@ def read(text: str) -> Any:
         raise ValueError(f"{at}{getattr(error, 'problem', None) or 'not in YAML format'}") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except (AttributeError, KeyError):  # such as `!!bool maybe`
+        raise ValueError("a value is not of the type that its tag names") from None
 
 
 def _check(events: Any) -> None:

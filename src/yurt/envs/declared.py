@@ -291,7 +291,7 @@ def _included(folder: Path, name: str, files: dict[str, bytes]) -> list[requirem
 
 def _include(folder: Path, name: str, line: requirements.Line) -> str:
     """Return the path in the project of a file that a line includes."""
-    at = f"'{name}' line {line.number} includes '{line.value}'"
+    at = f"'{name}' line {line.number} includes '{requirements.shown(line.value)}'"
     if "://" in line.value:
         # It can name indexes and variables like any file of the project, and change after yurt has checked it.
         raise UserError(
@@ -301,14 +301,18 @@ def _include(folder: Path, name: str, line: requirements.Line) -> str:
         )
     try:
         path = (folder / name).parent.joinpath(line.value).resolve().relative_to(folder.resolve())
+        exists = (folder / path).is_file()
     except ValueError:
         raise UserError(
             f"{at}, which is outside the project",
             code="config-invalid",
             hint="copy the file into the project, and include the copy",
         ) from None
-    if not (folder / path).is_file():
-        raise UserError(f"{at}, which does not exist", code="config-invalid", hint=f"add '{path}', or remove the line")
+    except (OSError, RuntimeError):  # a name that no file can have, or a link to itself
+        path, exists = Path(line.value), False
+    if not exists:
+        hint = f"add '{requirements.shown(str(path))}', or remove the line"
+        raise UserError(f"{at}, which does not exist", code="config-invalid", hint=hint)
     return path.as_posix()
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 Kind = Literal["requirement", "local", "include", "constraint", "index", "option"]
 
-COMMENT = re.compile(r"(^|\s+)#.*$")
+COMMENT = re.compile(r"(?:^|(?<=\s))#.*$")
 VALUED: dict[str, str] = {
     "--requirement": "include",
     "-r": "include",
@@ -104,7 +104,7 @@ def _line(number: int, text: str) -> Line:
     if name in FLAGS and not value:
         return Line(number, "option", text, "", name)
     if name not in VALUED:
-        raise Invalid(number, f"unknown option {_shown(name)}")
+        raise Invalid(number, f"unknown option {shown(name)}")
     if not value:
         raise Invalid(number, f"{name} needs a value")
     kind = VALUED[name]
@@ -122,21 +122,23 @@ def _requirement(number: int, text: str, value: str, option: str) -> Line:
     if is_local(value):
         return Line(number, "local", text, value.partition(";")[0].strip(), option)
     if not HASHES.fullmatch(after):
-        raise Invalid(number, f"only `--hash` may follow '{_shown(value)}', not '{_shown(after.strip())}'")
+        raise Invalid(number, f"only `--hash` may follow '{shown(value)}', not '{shown(after.strip())}'")
     remote = REMOTE.match(value)
     if " " in value if remote else not PLAIN.fullmatch(value):
         from packaging.requirements import InvalidRequirement, Requirement
 
         try:
             Requirement(f"name @ {value}" if remote else value)
+        except RecursionError:  # a marker in thousands of parentheses
+            raise Invalid(number, f"'{shown(value)}' is nested too deeply") from None
         except InvalidRequirement as error:
             raise Invalid(
-                number, f"'{_shown(value)}' is not a requirement ({str(error).splitlines()[0].rstrip(':')})"
+                number, f"'{shown(value)}' is not a requirement ({str(error).splitlines()[0].rstrip(':')})"
             ) from None
     return Line(number, "requirement", text, value, option)
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """Return a text of an error, shortened."""
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
