@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -164,6 +166,14 @@ def test_an_index_of_the_project_is_confirmed_before_it_is_contacted(
         ("requirements.txt", "git+ssh://git@evil.example/a/b.git\n", ["ssh://evil.example/a/b.git"]),
         ("requirements.txt", "one @ git+file:///home/me/private\n", ["file:///home/me/private"]),
         ("pyproject.toml", '[tool.uv.sources]\none = {git = "file:///home/me/private"}\n', ["file:///home/me/private"]),
+        ("requirements.txt", "one @ HTTP://evil.example/one-1.tar.gz\n", ["http://evil.example"]),
+        ("requirements.txt", "one@http://evil.example/one-1.tar.gz\n", ["http://evil.example"]),
+        ("requirements.txt", "one\n-f HTTP://evil.example/w\n", ["http://evil.example/w"]),
+        (
+            "environment.yml",
+            "dependencies: ['one[url=https://evil.example/a.conda]']\n",
+            ["https://evil.example/a.conda"],
+        ),
         ("requirements.txt", "one\n-i https://mine.example/simple\n", []),
         ("requirements.txt", "one\n-i https://mine.example@evil.example/x\n", ["https://evil.example/x"]),
         ("requirements.txt", "one\n-i https://mine.example;@evil.example/x\n", ["https://evil.example/x"]),
@@ -188,6 +198,90 @@ def test_addresses_that_are_not_the_users(
     monkeypatch.setenv("UV_INDEX", "own=https://ada:pw@mine.example/simple")
     head = '[project]\nname = "x"\nversion = "1"\ndependencies = ["one"]\n' if file.endswith(".toml") else ""
     assert foreign(named(write(tmp_path / "p", {file: head + text}), file)) == found
+
+
+GIT = 'git = "file:///home/me/private?rev=x#SHA"'
+REPOSITORY, ARCHIVE = ["file:///home/me/private"], ["http://evil.example"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (f"[[package]]\nname = 'one'\nsource = {{ {GIT} }}\n", REPOSITORY),
+        (f"[[package]]\nname = 'one'\nsource={{{GIT}}}\n", REPOSITORY),
+        (f"[[package]]\nname = 'one'\n[package.source]\n{GIT}\n", REPOSITORY),
+        (f"[[package]]\nname = 'one'\nsource.{GIT}\n", REPOSITORY),
+        (f'[["pack\\u0061ge"]]\nname = "one"\n"s\\u006furce" = {{ {GIT} }}\n', REPOSITORY),
+        (f"package = [{{ name = 'one', source = {{ {GIT} }} }}]\n", REPOSITORY),
+        (f"[[distribution]]\nname = 'one'\nsource = {{ {GIT} }}\n", REPOSITORY),
+        ("[[package]]\nname = 'one'\nsource = {url='HTTP://evil.example/one-1.tar.gz'}\n", ARCHIVE),
+        ("[[package]]\nname = 'one'\nsource = { subdirectory = 'a', url = 'http://evil.example/one.zip' }\n", ARCHIVE),
+        ("[[package]]\nname = 'one'\nsource = { registry = 'https://pypi.org/simple' }\n", []),
+    ],
+)
+def test_addresses_of_a_uv_lock_in_any_notation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, found: list[str]
+) -> None:
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("YURT_DATA_HOME", str(tmp_path / "data"))
+    head = '[project]\nname = "x"\nversion = "1"\n'
+    folder = write(tmp_path / "p", {"pyproject.toml": head, "uv.lock": f"version = 1\n{text}"})
+    assert foreign(named(folder, "uv.lock")) == found
+
+
+DEEP = "[" * 30_000
+BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))])
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        pytest.param(file, text, said, id=name)
+        for name, file, text, said in [
+            ("brackets", "environment.yml", DEEP, "nested more than 200 levels deep"),
+            ("comment", "environment.yml", f"# {']' * 30_000}\n{DEEP}", "nested more than 200 levels deep"),
+            ("bomb", "environment.yml", f"{BOMB}\ndependencies: [one]\n", "values, with aliases"),
+            ("endless", "environment.yml", "dependencies: &a [one, *a]\n", "values, with aliases"),
+            ("tag", "environment.yml", "dependencies: [!!bool maybe]\n", "not of the type that its tag names"),
+            ("marker", "requirements.txt", f"one; {'(' * 30_000}\n", "is nested too deeply"),
+            ("include", "requirements.txt", f"-r {'x' * 3_000_000}\n", "which does not exist"),
+            ("loop", "requirements.txt", "-r loop.txt\n", "which does not exist"),
+            ("null", "requirements.txt", "-r x\0\n", "line 1 includes"),
+            ("spaces", "requirements.txt", f"one{' ' * 1_000_000}!\n", "is not a requirement"),
+            ("date", "environment.yml", "dependencies: [2024-99-99]\n", "is invalid"),
+            ("lock", "uv.lock", f"x={'[' * 3000}", "nested too deeply"),
+            ("dots", "uv.lock", f"{'a.' * 3000}b = 1\n", "nested more than 200 levels deep"),
+            ("settings", "uv.toml", f"x={'[' * 3000}", "nested too deeply"),
+            ("syntax", "uv.toml", "x = $", "is invalid"),
+            ("project", "pyproject.toml", f"x={'[' * 3000}", "nested too deeply"),
+            ("line", "requirements.txt", f"one {'x' * 3_000_000}\n", "is not a requirement"),
+            ("option", "requirements.txt", f"-{'x' * 3_000_000}\n", "unknown option"),
+        ]
+    ],
+)
+def test_a_file_that_no_one_wrote_by_hand(tmp_path: Path, file: str, text: str, said: str) -> None:
+    """In a process of its own, because the parser in C crashed."""
+    if file.startswith("uv."):
+        write(tmp_path, {"pyproject.toml": '[project]\nname = "x"\nversion = "1"\ndependencies = ["one"]\n'})
+    write(tmp_path, {file: text})
+    (tmp_path / "loop.txt").symlink_to("loop.txt")
+    code = (
+        "import sys\nfrom pathlib import Path\n"
+        "from yurt.envs.declared import named\nfrom yurt.errors import UserError\n"
+        "try: named(Path(), sys.argv[1]).check()\n"
+        "except UserError as error: print(error.message)"
+    )
+    words = [sys.executable, "-c", code, "pyproject.toml" if file == "uv.toml" else file]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert said in done.stdout and len(done.stdout) < 1000
+
+
+def test_values_of_a_grid_that_are_nested_too_deeply(user: User) -> None:
+    write(user.project, {"s.json": DEEP + "]" * len(DEEP)})
+    done = user.quick("run", "--grid", "a=@s.json", "--dry-run", "train.py")
+    assert done.code != 70 and "internal" not in done.err
 
 
 def test_a_plain_address_has_no_login() -> None:

@@ -109,6 +109,8 @@ def _in_toml(file: Path) -> Project | None:
         line = re.search(r"at line (\d+)", str(error))
         where = int(line[1]) if line else text.count("\n") + 1
         raise faults.error(file, [Fault((), f"is not valid TOML: {error}")], {(): where}) from None
+    except RecursionError:
+        raise faults.error(file, [Fault((), "is nested too deeply")], {(): 1}) from None
     tool = document.get("tool")
     if not isinstance(tool, dict) or "yurt" not in tool:
         return None

@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from yurt.envs import indexes, pyproject, requirements, uv_config, uv_program
+from yurt.envs import conda_file, indexes, pyproject, requirements, uv_config, uv_lock, uv_program
 from yurt.envs.declared import Declared, pip_lines
 
 SCHEME = r"(?:https?|ssh|git|ftp|svn|bzr|hg)(?:\+[a-z]+)?:"
 DIRECT = re.compile(rf"(?:^|\s|@\s*)((?:[a-z0-9.-]+\+)?{SCHEME}[^\s#]+)", re.IGNORECASE)
 SCP = re.compile(r"(?:^|@\s*)((?:git\+)?[\w.-]+@[\w.-]+:[^\s;#]+)")
 HOST = re.compile(r"[a-z0-9.-]+(?::\d+)?|\[[0-9a-f:.]+\](?::\d+)?")
-LOCKED_SOURCE = re.compile(r'^source = \{ (?:git|url) = "([^"]*)"', re.MULTILINE)
+IN_BRACKETS = re.compile(rf"[\[=,'\"]\s*({SCHEME}[^\s#'\",\]]+)", re.IGNORECASE)
+"""An address in a requirement for conda, such as `one[url=https://...]`."""
 PYTORCH = "pytorch.org"
 """uv itself takes PyTorch from there, with --torch-backend."""
 
@@ -64,7 +65,7 @@ def _of(declared: Declared) -> Iterator[str]:
     for name in declared.files:
         text = declared.text(name)
         if name == "uv.lock":
-            yield from LOCKED_SOURCE.findall(text)
+            yield from uv_lock.read(text).addresses
         elif name == "pyproject.toml":
             tables = pyproject.relevant(text)
             yield from _in_texts(tables)
@@ -72,10 +73,10 @@ def _of(declared: Declared) -> Iterator[str]:
         elif name == "uv.toml":
             yield from _in_texts(uv_config.of_project(declared))
         elif declared.kind == "conda" and name == declared.title:
-            import yaml
-
-            environment = yaml.safe_load(text)
+            environment = conda_file.read(text)
             yield from _in_texts({**environment, "variables": ""})
+            for each in environment["dependencies"]:
+                yield from IN_BRACKETS.findall(each) if isinstance(each, str) else ()
             for line in pip_lines(environment):
                 yield from _in_lines(line)
         else:
@@ -83,11 +84,11 @@ def _of(declared: Declared) -> Iterator[str]:
 
 
 def _repositories(sources: Any) -> Iterator[str]:
-    """Yield the repositories of [tool.uv.sources], also those on this machine: they are uploaded."""
+    """Yield the repositories and archives of [tool.uv.sources], also those on this machine: they are uploaded."""
     for each in sources.values() if isinstance(sources, dict) else ():
         for source in each if isinstance(each, list) else [each]:
-            if isinstance(source, dict) and isinstance(source.get("git"), str):
-                yield source["git"]
+            if isinstance(source, dict):
+                yield from (source[name] for name in ("git", "url") if isinstance(source.get(name), str))
 
 
 def _in_lines(text: str) -> Iterator[str]:

@@ -7,23 +7,20 @@ local folders and files. `Declared.left_out` lists the lines that name them.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 import msgspec
 
-from yurt.envs import pyproject, requirements
+from yurt.envs import conda_file, pyproject, requirements, uv_lock
 from yurt.envs.lock import normal
 from yurt.errors import UserError
 
 Kind = Literal["uv", "pyproject", "requirements", "conda"]
 CONDA = ("environment.yml", "environment.yaml")
 KINDS = "`uv.lock`, `pyproject.toml`, a requirements file (.txt or .in) or a conda environment (.yml or .yaml)"
-LOCAL_SOURCE = re.compile(r'^source = \{ (?:editable|directory|path) = "([^"]*)"', re.MULTILINE)
 VARIABLE = re.compile(r"\$\{\w+\}")
-LOCK_PYTHON = re.compile(r'^requires-python = "([^"]*)"', re.MULTILINE)
 
 
 class Broken(msgspec.Struct, frozen=True):
@@ -77,15 +74,11 @@ def _variable(declared: Declared, file: str) -> str:
     text = declared.text(file)
     if "$" not in text and "\\" not in text:
         return ""
-    if file == "uv.lock":
-        found = re.search(r"\$\{\w+\}|\\[uU]0*24", text)
-    elif file.endswith(".toml"):
-        tables = pyproject.relevant(text) if file == "pyproject.toml" else tomllib.loads(text)
+    if file.endswith((".toml", ".lock")):
+        tables = pyproject.relevant(text) if file == "pyproject.toml" else pyproject.parsed(text)
         found = VARIABLE.search("\n".join(_texts(tables)))
     elif declared.kind == "conda" and file == declared.title:
-        import yaml
-
-        environment = yaml.safe_load(text)
+        environment = conda_file.read(text)
         kept = {name: value for name, value in environment.items() if name != "variables"}
         found = re.search(r"\$(?:\w+|\{\w+\})", "\n".join(_texts(kept)))
     else:
@@ -151,7 +144,6 @@ def named(
             found = named(below, path.name, python=python, extras=extras, groups=groups, parts=parts)
             return msgspec.structs.replace(found, folder=str(below))
         case PurePosixPath(name="uv.lock"):
-            _parsed_toml(name, _read(folder, name))
             declared = _uv(folder, name)
         case PurePosixPath(name="pyproject.toml"):
             declared = _pyproject(folder, name, extras=extras, groups=groups)
@@ -200,6 +192,10 @@ def _is_specifier(text: str) -> bool:
 
 def _uv(folder: Path, name: str) -> Declared:
     files = {name: _read(folder, name)}
+    try:
+        lock = uv_lock.read(_decoded(name, files[name]))
+    except ValueError as error:
+        raise _invalid(name, str(error)) from None
     if not (folder / "pyproject.toml").is_file():
         raise UserError(
             f"'{name}' has no pyproject.toml beside it, which uv needs to read it",
@@ -208,13 +204,11 @@ def _uv(folder: Path, name: str) -> Declared:
         )
     files["pyproject.toml"] = _read(folder, "pyproject.toml")
     _project("pyproject.toml", files["pyproject.toml"])
-    text = _decoded(name, files[name])
-    python = LOCK_PYTHON.search(text)
     return Declared(
         kind="uv",
         files=files | _uv_settings(folder),
-        python=python[1] if python else "",
-        left_out=sorted(set(LOCAL_SOURCE.findall(text))),
+        python=lock.python,
+        left_out=lock.local,
     )
 
 
@@ -257,15 +251,11 @@ def _requirements(folder: Path, name: str, *, may_be_empty: bool = False) -> Dec
 
 
 def _conda(folder: Path, name: str) -> Declared | None:
-    import yaml
-
     content = _read(folder, name)
     try:
-        tables = yaml.load(_decoded(name, content), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        at = f"line {mark.line + 1}: " if mark else ""
-        raise _invalid(name, f"{at}{getattr(error, 'problem', None) or 'not in YAML format'}") from None
+        tables = conda_file.read(_decoded(name, content))
+    except ValueError as error:
+        raise _invalid(name, str(error)) from None
     if not isinstance(tables, dict) or not isinstance(tables.get("dependencies"), list):
         return None
     files, left_out = {name: content}, list[str]()
@@ -301,7 +291,7 @@ def _included(folder: Path, name: str, files: dict[str, bytes]) -> list[requirem
 
 def _include(folder: Path, name: str, line: requirements.Line) -> str:
     """Return the path in the project of a file that a line includes."""
-    at = f"'{name}' line {line.number} includes '{line.value}'"
+    at = f"'{name}' line {line.number} includes '{requirements.shown(line.value)}'"
     if "://" in line.value:
         # It can name indexes and variables like any file of the project, and change after yurt has checked it.
         raise UserError(
@@ -311,14 +301,18 @@ def _include(folder: Path, name: str, line: requirements.Line) -> str:
         )
     try:
         path = (folder / name).parent.joinpath(line.value).resolve().relative_to(folder.resolve())
+        exists = (folder / path).is_file()
     except ValueError:
         raise UserError(
             f"{at}, which is outside the project",
             code="config-invalid",
             hint="copy the file into the project, and include the copy",
         ) from None
-    if not (folder / path).is_file():
-        raise UserError(f"{at}, which does not exist", code="config-invalid", hint=f"add '{path}', or remove the line")
+    except (OSError, RuntimeError):  # a name that no file can have, or a link to itself
+        path, exists = Path(line.value), False
+    if not exists:
+        hint = f"add '{requirements.shown(str(path))}', or remove the line"
+        raise UserError(f"{at}, which does not exist", code="config-invalid", hint=hint)
     return path.as_posix()
 
 
@@ -348,17 +342,16 @@ def _optional_project(folder: Path) -> pyproject.Project:
         return pyproject.Project()
 
 
-def _parsed_toml(name: str, content: bytes) -> None:
-    import tomllib
-
-    try:
-        tomllib.loads(_decoded(name, content))
-    except tomllib.TOMLDecodeError as error:
-        raise _invalid(name, str(error)) from None
-
-
 def _uv_settings(folder: Path) -> dict[str, bytes]:
-    return {"uv.toml": _read(folder, "uv.toml")} if (folder / "uv.toml").is_file() else {}
+    name = "uv.toml"
+    if not (folder / name).is_file():
+        return {}
+    content = _read(folder, name)
+    try:
+        pyproject.parsed(_decoded(name, content))
+    except ValueError as error:
+        raise _invalid(name, str(error)) from None
+    return {name: content}
 
 
 def _pinned_python(folder: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from yurt.envs import requirements
+from yurt.envs import conda_file, requirements
 from yurt.envs.declared import Declared
 
 IGNORED = ("--prefer-binary", "--use-feature", "--pre", "--trusted-host", "--no-binary", "--only-binary")
@@ -47,7 +47,7 @@ def _conda(text: str) -> str:
     """Return a conda environment whose lines for pip have no local packages."""
     import yaml
 
-    environment: dict[str, Any] = yaml.safe_load(text)
+    environment: dict[str, Any] = conda_file.read(text)
     for each in environment["dependencies"]:
         if isinstance(each, dict) and isinstance(each.get("pip"), list):
             each["pip"] = [line for line in each["pip"] if _is_kept(requirements.read(str(line))[0])]

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from yurt.config.text import DEEPEST
+
 
 class Project(msgspec.Struct, frozen=True):
     """The parts of a pyproject.toml that concern packages. An absent part is empty."""
@@ -26,9 +28,24 @@ class Project(msgspec.Struct, frozen=True):
     """The indexes of [tool.uv], as lines of a requirements file."""
 
 
+def parsed(text: str) -> dict[str, Any]:
+    """Return the content of a file in TOML format. ValueError with the reason, and the line if it is known."""
+    try:
+        tables = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    level, depth = list[Any]([tables]), 0
+    while level:  # a key with thousands of dots also makes tables in tables
+        if (depth := depth + 1) > DEEPEST:
+            raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+        within = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [each for values in within for each in values if isinstance(each, dict | list)]
+    return tables
+
+
 def read(text: str) -> Project:
     """Return the parts of a pyproject.toml. ValueError with the reason, and the line if it is known."""
-    tables = tomllib.loads(text)
+    tables = parsed(text)
     project, uv = _table(tables, "project"), _table(_table(tables, "tool"), "uv")
     extras = _table(project, "optional-dependencies")
     return Project(
@@ -46,7 +63,7 @@ def read(text: str) -> Project:
 
 def relevant(text: str) -> dict[str, Any]:
     """Return the tables that decide which packages are installed. ValueError as in `read`."""
-    tables = tomllib.loads(text)
+    tables = parsed(text)
     project = _table(tables, "project")
     names = ("requires-python", "dependencies", "optional-dependencies")
     return {
@@ -58,7 +75,7 @@ def relevant(text: str) -> dict[str, Any]:
 
 def all_dependencies(text: str) -> list[str]:
     """Return the requirements of a project with those of all extras and groups. ValueError as in `read`."""
-    tables = tomllib.loads(text)
+    tables = parsed(text)
     project, groups = read(text), _table(tables, "dependency-groups")
     extras = (each for extra in project.extras.values() for each in extra)
     grouped = (each for group in groups.values() if isinstance(group, list) for each in group)

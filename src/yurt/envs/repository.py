@@ -12,14 +12,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import tomllib
 from pathlib import Path
 
 import msgspec
 from packaging.version import Version
 
 from yurt import private
-from yurt.envs import failures, indexes, uv_program
+from yurt.envs import failures, indexes, pyproject, uv_program
 from yurt.errors import UnconfirmedError
 
 FOLDER = "commits"
@@ -68,7 +67,7 @@ def pack(revision: Revision, cache: Path, name: str, *, may_build: bool = False)
 def _as_it_is(source: Path, folder: Path, name: str) -> Path | None:
     """Pack the files of a package with a fixed version; None if its version is not fixed."""
     try:
-        project = tomllib.loads((source / "pyproject.toml").read_text()).get("project", {})
+        project = pyproject.parsed((source / "pyproject.toml").read_text()).get("project", {})
         version = str(Version(project["version"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -10,7 +10,7 @@ import msgspec
 
 Kind = Literal["requirement", "local", "include", "constraint", "index", "option"]
 
-COMMENT = re.compile(r"(^|\s+)#.*$")
+COMMENT = re.compile(r"(?:^|(?<=\s))#.*$")
 VALUED: dict[str, str] = {
     "--requirement": "include",
     "-r": "include",
@@ -30,11 +30,12 @@ VALUED: dict[str, str] = {
 }
 """Options with a value, and the kind of their lines."""
 
+LONGEST_SHOWN = 200
 FLAGS = ("--no-index", "--prefer-binary", "--pre", "--require-hashes")
 LONG = {"-i": "--index-url", "-f": "--find-links"}
 OPTION = re.compile(r"(--[a-z-]+|-[a-z])(?:\s*=\s*|\s*)(.*)")
-REMOTE = re.compile(r"(?:\w+\+)?(?:https?|ssh|git|hg|svn|bzr|ftp)(?:\+\w+)?:|git@")
-ARCHIVE = re.compile(r"\.(?:whl|zip|tar\.gz|tgz|tar\.bz2)$")
+REMOTE = re.compile(r"(?:\w+\+)?(?:https?|ssh|git|hg|svn|bzr|ftp)(?:\+\w+)?:|git@", re.IGNORECASE)
+ARCHIVE = re.compile(r"\.(?:whl|zip|tar\.gz|tgz|tar\.bz2)$", re.IGNORECASE)
 ITSELF = re.compile(r"(?:\.|\./)(?:\[([^]]*)\])?")
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 VERSION = r"(?:(?:==|!=|<=|>=|<|>) *[0-9]+(?:\.[0-9]+)*|~= *[0-9]+(?:\.[0-9]+)+|[=!]= *[0-9]+(?:\.[0-9]+)*\.\*)"
@@ -103,7 +104,7 @@ def _line(number: int, text: str) -> Line:
     if name in FLAGS and not value:
         return Line(number, "option", text, "", name)
     if name not in VALUED:
-        raise Invalid(number, f"unknown option {name}")
+        raise Invalid(number, f"unknown option {shown(name)}")
     if not value:
         raise Invalid(number, f"{name} needs a value")
     kind = VALUED[name]
@@ -111,7 +112,7 @@ def _line(number: int, text: str) -> Line:
         raise Invalid(number, f"{name} has more than one value; write one option in a line")
     if kind == "requirement":
         return _requirement(number, text, value, name)
-    if kind == "index" and LONG.get(name, name) == "--find-links" and not re.match(r"https?:", value):
+    if kind == "index" and LONG.get(name, name) == "--find-links" and not re.match(r"https?:", value, re.IGNORECASE):
         kind = "local"
     return Line(number, cast(Kind, kind), text, value, LONG.get(name, name))
 
@@ -121,23 +122,30 @@ def _requirement(number: int, text: str, value: str, option: str) -> Line:
     if is_local(value):
         return Line(number, "local", text, value.partition(";")[0].strip(), option)
     if not HASHES.fullmatch(after):
-        raise Invalid(number, f"only `--hash` may follow '{value}', not '{after.strip()}'")
+        raise Invalid(number, f"only `--hash` may follow '{shown(value)}', not '{shown(after.strip())}'")
     remote = REMOTE.match(value)
     if " " in value if remote else not PLAIN.fullmatch(value):
         from packaging.requirements import InvalidRequirement, Requirement
 
         try:
             Requirement(f"name @ {value}" if remote else value)
+        except RecursionError:  # a marker in thousands of parentheses
+            raise Invalid(number, f"'{shown(value)}' is nested too deeply") from None
         except InvalidRequirement as error:
             raise Invalid(
-                number, f"'{value}' is not a requirement ({str(error).splitlines()[0].rstrip(':')})"
+                number, f"'{shown(value)}' is not a requirement ({str(error).splitlines()[0].rstrip(':')})"
             ) from None
     return Line(number, "requirement", text, value, option)
 
 
+def shown(text: str) -> str:
+    """Return a text of an error, shortened."""
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+
+
 def is_local(requirement: str) -> bool:
     """Return whether a requirement is a path on this machine and not a name or an address."""
-    place = re.split(r"\s@\s*|(?<=[\w\]])@\s+", requirement, maxsplit=1)[-1].strip()
+    place = re.split(r"\s@\s*|(?<=[\w\]])@(?=\s|(?:\w+\+)?\w+://)", requirement, maxsplit=1)[-1].strip()
     if REMOTE.match(place):
         return False
     path = place.partition(";")[0].partition("[")[0].strip()

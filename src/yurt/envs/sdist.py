@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import tarfile
-import tomllib
 import zipfile
 from pathlib import Path
+
+from yurt.envs import pyproject
 
 DEFAULT = ["setuptools", "wheel"]
 """What builds a package without a pyproject.toml."""
@@ -17,7 +18,7 @@ def build_requirements(file: Path) -> list[str]:
     texts = _top_files(file, ("pyproject.toml", "setup.py", "setup.cfg"))
     if "pyproject.toml" in texts:
         try:
-            build = tomllib.loads(texts["pyproject.toml"].decode()).get("build-system")
+            build = pyproject.parsed(texts["pyproject.toml"].decode()).get("build-system")
         except ValueError:
             raise ValueError("its pyproject.toml is invalid") from None
         if build is not None:

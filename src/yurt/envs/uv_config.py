@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from yurt.envs import pyproject
 from yurt.envs.declared import Declared
 
 OF_PROJECT = {
@@ -75,9 +76,9 @@ def of_project(declared: Declared) -> dict[str, Any]:
     """Return the settings of a project that it may decide. As in uv, those of its uv.toml replace [tool.uv]."""
     settings: dict[str, Any] = {}
     if "uv.toml" in declared.files:
-        settings = tomllib.loads(declared.text("uv.toml"))
+        settings = pyproject.parsed(declared.text("uv.toml"))
     elif "pyproject.toml" in declared.files:
-        tool = tomllib.loads(declared.text("pyproject.toml")).get("tool", {})
+        tool = pyproject.parsed(declared.text("pyproject.toml")).get("tool", {})
         settings = tool.get("uv", {}) if isinstance(tool, dict) else {}
     return _allowed(settings) if isinstance(settings, dict) else {}
 

@@ -17,7 +17,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from yurt.envs import pyproject, requirements, tags
+from yurt.envs import pyproject, requirements, tags, uv_lock
 from yurt.envs.declared import Declared
 from yurt.envs.lock import Lock, normal
 from yurt.envs.target import Target
@@ -64,7 +64,7 @@ def names(declared: Declared) -> set[str]:
     hashed: set[str] = set()
     for file in declared.files:
         if file == "uv.lock":
-            texts += re.findall(r'^name = "([^"]+)"$', declared.text(file), re.MULTILINE)
+            texts += uv_lock.read(declared.text(file)).names
         elif file == "pyproject.toml":
             texts += pyproject.all_dependencies(declared.text(file))
         elif not file.endswith(".toml"):

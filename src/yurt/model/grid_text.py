@@ -72,7 +72,7 @@ def _typed(text: str) -> Any:
     """Return the value of a text; a number that JSON cannot represent stays text."""
     try:
         value = checked(params.typed(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         value = text
     return _carried([value])[0]
 
@@ -90,7 +90,7 @@ def _of_json(text: str) -> Sequence[Any]:
     for each in (text, f"[{text}]"):
         try:
             values = msgspec.json.decode(each, type=list[Any])
-        except (msgspec.MsgspecError, UnicodeError) as error:
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             problem = problem or str(error)
         else:
             return _not_too_many(_carried(values))

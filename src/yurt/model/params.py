@@ -55,7 +55,7 @@ def typed(text: str) -> Any:
     """
     try:
         value = msgspec.json.decode(text)
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return text
     return value if value is None or isinstance(value, bool | int | float | list) else text
 
