@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.store.test_runs import run
@@ -65,8 +66,9 @@ def test_the_time_of_known_states_is_not_before_a_run(store: Store, monkeypatch:
         raise UnreachableError("alpha: Slurm does not respond", code="timed-out")
 
     monkeypatch.setattr(connect, "responding_backend", silent)
-    created = run(1).created
-    for at, shown in ((created - 1, "last known states"), (created + 1, "state of ")):
+    submitted = run(1).created + 100  # it was saved before
+    store.change([run(1).id], lambda _run, status: msgspec.structs.replace(status, submitted=submitted))
+    for at, shown in ((submitted - 1, "last known states"), (submitted + 1, "state of ")):
         store.note_refresh("alpha", at, checksum(ROW))
         (warning,) = refresh_contexts(store, ["alpha"]).warnings
         assert f"Slurm does not respond; showing the {shown}" in warning

@@ -117,7 +117,8 @@ def refresh_contexts(
             advanced[name] = _upload(index, name, moved, uploads, watch) if moved.large else moved
         except YurtError as error:
             at = index.refreshed_at(name)
-            newer = at is not None and any(ref.created > at for ref in index.refs(name))
+            known = index.several([ref.id for ref in index.refs(name)])
+            newer = at is not None and any((each.status.submitted or each.run.created) > at for each in known)
             failed[name], known_at[name] = error, 0.0 if newer else at
 
     def in_a_thread(name: str) -> None:
