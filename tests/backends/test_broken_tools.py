@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from yurt.backends import scripts
+from yurt.backends.shell import ownership
 from yurt.backends.shell.claims import ShellClaims
 from yurt.backends.shell.envs import ShellEnvs
 from yurt.backends.shell.files import ShellFiles
 from yurt.backends.shell.workspaces import ShellWorkspaces
 from yurt.backends.slurm.backend import SlurmBackend
-from yurt.errors import YurtError
+from yurt.errors import RefusedError, YurtError
 from yurt.hosts import LocalHost
 from yurt.model import layout
 from yurt.model.files import NOTHING, Ended, KeepItem, Limits, LogPosition, Measures, Pick, Pull, Survey
@@ -339,3 +340,12 @@ def test_whatever_tool_fails(site: Site, name: str) -> None:
                 wrong.append(f"without {tool}:\n  {found}\n  instead of {truth}")
         shim(site.tools, tool, TOOLS[tool])
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("said", ["", "welcome\n", "folder\nfolder\n", "= none /a\n= none /b\n"])
+def test_another_number_of_answers(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    monkeypatch.setattr(ownership, "run", lambda *_words, **_more: SimpleNamespace(code=0, text=said))
+    for reader in (ShellWorkspaces(LocalHost()), ShellEnvs(LocalHost())):
+        with pytest.raises(RefusedError, match=r"cannot be read: .[02] answers instead of 1") as caught:
+            reader.look(["/w"])
+        assert caught.value.code == "site-invalid"

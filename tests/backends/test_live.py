@@ -160,6 +160,11 @@ def test_silence(tmp_path: Path) -> None:
     (tmp_path / "sprio").unlink()
     found, _text = looked(environment)
     assert not found.silent and found.accounting_silent and found.fair_share == []
+    for code, how in ((124, "does not respond"), (1, "failed")):
+        (tmp_path / "squeue").write_text(f"#!/bin/sh\nexit {code}\n")
+        found, _text = looked(environment)
+        assert found.problem == f"`squeue` {how}" and found.controllers[0].up, "the controller responded"
+    assert down.problem.startswith("its controller does not respond (")
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ def test_a_large_deletion_is_not_copied_without_a_question(star: Star) -> None:
     assert "`yurt home sync --yes` deletes them on alpha" in again.out
     status = star.yurt("home", "status")
     assert words in " ".join(status.out.split()) and status.code == 1
+    assert "see the conflicts with `yurt home conflicts`" in status.out, "it waits for the user, too"
     done = star.yurt("home", "sync", "--yes")
     assert done.code == 0 and "1 change to alpha, 304 files deleted, " in done.out, done
     assert files(star, "alpha") == 1
@@ -177,7 +178,7 @@ def test_a_home_without_files_is_filled_again(star: Star, lost: str, age: int) -
     refused = star.yurt("home", "sync", "--yes")
     assert refused.code == 5 and f"`yurt home sync --refill {lost}`" in refused.out, refused
     done = star.yurt("home", "sync", "--refill", lost)
-    assert done.code == 0 and f"{lost} had no files any more" in done.err, done
+    assert done.code == 0 and f"warning: {lost} had no files any more" in done.err, done
     assert files(star, "local") == files(star, "alpha") == 5
     assert f"{lost} has not lost all its files" in star.yurt("home", "sync", "--refill", lost).err
     shutil.rmtree(star.roots[lost] / "data")

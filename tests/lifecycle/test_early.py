@@ -7,14 +7,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.store.test_runs import run
 from yurt import queue_prefetch
+from yurt.errors import UnreachableError
 from yurt.lifecycle.refresh import early
+from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.digest import checksum
 from yurt.model.poll import expiring
 from yurt.model.run import Status
+from yurt.sites import connect
 from yurt.store import Store
 
 ROW = b"= queue\n7|RUNNING|None|2026-01-01T00:00:00|n1|yurt-x\n"
@@ -55,6 +59,19 @@ def test_the_same_answer_is_a_refresh(store: Store) -> None:
     assert early.unchanged(store, "alpha") == early.Unchanged([])
     assert (store.refreshed_at("alpha") or 0) >= before
     assert queue_prefetch.answer(b"key", 1, 1, lambda _begun: None) is not None, "the query may still use it"
+
+
+def test_the_time_of_known_states_is_not_before_a_run(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(*_words: object, **_more: object) -> None:
+        raise UnreachableError("alpha: Slurm does not respond", code="timed-out")
+
+    monkeypatch.setattr(connect, "responding_backend", silent)
+    submitted = run(1).created + 100  # it was saved before
+    store.change([run(1).id], lambda _run, status: msgspec.structs.replace(status, submitted=submitted))
+    for at, shown in ((submitted - 1, "last known states"), (submitted + 1, "state of ")):
+        store.note_refresh("alpha", at, checksum(ROW))
+        (warning,) = refresh_contexts(store, ["alpha"]).warnings
+        assert f"Slurm does not respond; showing the {shown}" in warning
 
 
 def test_an_empty_list_of_folders_changes_nothing(store: Store) -> None:

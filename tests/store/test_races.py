@@ -7,6 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from yurt.cli.run_facts import _candidate
+from yurt.lifecycle.race import view
 from yurt.model.run import Plan, Race, Run, Status
 from yurt.store import Store
 
@@ -76,6 +78,12 @@ def test_the_race_becomes_its_winner(store: Store) -> None:
     status = Status(state="completed", job="7", attempts=1, ended=20.0)
     store.set_race(msgspec.structs.replace(run(RACE, "beta", RACE), folder=run(BETA, "beta", RACE).folder), status)
     store.change([BETA], lambda _run, _status: status)
+    store.change([ALPHA], lambda _run, _status: Status(state="cancelled", ended=14.0))
+    lost, won = view.candidates(store, RACE)
+    assert (lost.reason, lost.queued, won.won) == ("withdrawn before it was submitted", None, True)
+    assert _candidate(lost, sweep=False) == "alpha: withdrawn before it was submitted"
+    store.change([ALPHA], lambda _run, _status: Status(state="cancelled", job="8", submitted=10.0, ended=14.0))
+    assert _candidate(view.candidates(store, RACE)[0], sweep=False) == "alpha: withdrawn after 4s in the queue"
     entry = store.get(RACE)
     assert entry is not None and (entry.run.context, entry.status) == ("beta", status)
     assert store.of_job("7") == [RACE], "its candidate has the same job"

@@ -47,6 +47,9 @@ def test_a_damaged_backup(user: User, tmp_path: Path) -> None:
         assert (target / "a.txt").read_text() == "one"
         again = user.quick("dev", "restore", "--name", "k", "--at", "v2", "--to", str(tmp_path / "other"))
         assert again.code == 5 and "v2 of dev node 'k' on local is damaged, and cannot be restored" in again.err, again
+        pack.unlink()
+        again = user.quick("dev", "restore", "--name", "k", "--at", "v2", "--to", str(tmp_path / "other"), "a.txt")
+        assert again.code == 5 and "v2 of dev node 'k' on local is damaged, and cannot be restored" in again.err, again
         assert user.quick("dev", "down", "k", "--json").json["data"]["version"] == 3
         refused = user.quick("dev", "up", "k", "--context", "local", "--restore", "v2")
         assert refused.code == 5 and "v3 is the newest version that is not damaged" in refused.err, refused

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 from tests.user import User
+from yurt.errors import UnreachableError
+from yurt.sites import folders
 from yurt.store import Store
-from yurt.verbs import dev_find
+from yurt.verbs import dev_backup, dev_connect, dev_find, dev_restore
 
 
 @pytest.fixture
@@ -20,6 +23,11 @@ def node(user: User) -> Iterator[User]:
     assert done.code == 0, done
     yield user
     user.quick("dev", "down", "k", "--now", "--yes")
+
+
+def test_without_a_dev_node_it_says_where_it_looked(user: User) -> None:
+    found = user.quick("dev", "status", "--context", "local")
+    assert found.out == "no dev nodes on local; start one with `yurt dev up`, or name another with `--context`\n"
 
 
 def test_a_dev_node_that_failed(node: User) -> None:
@@ -41,3 +49,27 @@ def test_a_dev_node_that_failed(node: User) -> None:
     assert "; work since then is on n2 until it returns" in done.err
     done = node.quick("dev", "status")
     assert done.code == 0 and f"dev node 'k' is not running: n2 failed at {now}" in done.err, done
+
+
+@pytest.mark.parametrize(("said", "shown"), [("srun: error: Application launch failed", "node"), ("other", "job 7")])
+def test_a_request_to_a_node_that_failed(monkeypatch: pytest.MonkeyPatch, said: str, shown: str) -> None:
+    def ask(*_words: object) -> None:
+        raise UnreachableError(f"alpha: cannot run a command in job 7: {said}", code="connection-lost")
+
+    desk = SimpleNamespace(entry=SimpleNamespace(run=SimpleNamespace(context="alpha")))
+    node = SimpleNamespace(node="n2", context="alpha", seen=None, backup=SimpleNamespace(number=3, time=0.0))
+    monkeypatch.setattr(dev_backup, "ask", ask)
+    monkeypatch.setattr(dev_find, "running", lambda *_words: desk)
+    monkeypatch.setattr(dev_restore, "find", lambda *_words, **_more: (None, SimpleNamespace(number=3)))
+    monkeypatch.setattr(folders, "store", lambda: None)
+    monkeypatch.setattr(dev_connect, "running", lambda *_words: desk)
+    monkeypatch.setattr(dev_connect, "views", SimpleNamespace(of=lambda *_words: node, read_status=lambda _desk: None))
+    monkeypatch.setattr(dev_connect, "shortcut", SimpleNamespace(forget=lambda _name: None))
+    for call in (lambda: dev_backup.backup("k"), lambda: dev_restore.on_node("k", "", ["a"])):
+        with pytest.raises(UnreachableError) as caught:
+            call()
+        if shown == "node":
+            assert caught.value.message == "dev node 'k': the connection to n2 of alpha failed"
+            assert "`yurt dev up k` brings version 3 of " in str(caught.value.hint)
+        else:
+            assert shown in caught.value.message

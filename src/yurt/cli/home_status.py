@@ -36,13 +36,13 @@ def _print(found: HomeStatus) -> None:
             render.moment(each.synced) or "never",
             _result(each),
             "" if each.seconds is None else f"{each.seconds:.1f} s",
-            str(each.conflicts),
+            str(each.conflicts + len(each.deletions)),
             "" if each.pending is None else str(each.pending),
         ]
         for each in found.pairs
     ]
     render.table(titles, rows, folds=["in sync", "last sync"])
-    if any(each.conflicts for each in found.pairs):
+    if any(each.conflicts or each.deletions for each in found.pairs):
         print("see the conflicts with `yurt home conflicts`")
     for run in dict.fromkeys(run for each in found.pairs for run in each.waiting):
         print(render.plain(f"run {run} waits for a home sync"))

@@ -134,7 +134,7 @@ def _candidate(each: Any, *, sweep: bool) -> str:
     waited = "" if each.queued is None else f" after {render.span(each.queued)} in the queue"
     if each.won:
         return f"{where}: was first{waited}"
-    if each.reason.endswith("withdrawn"):
+    if each.reason.startswith(("withdrawn", "being withdrawn")):
         return f"{where}: {each.reason}{waited}"
     return f"{where}: {render.with_reason(each.state, each.reason)}"
 

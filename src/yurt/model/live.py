@@ -219,6 +219,11 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
     load: float | None = None
     """The load average of this machine over one minute; null for a cluster."""
 
+    @property
+    def problem(self) -> str:
+        """Return `silent` as a sentence: it names the command if only one of Slurm's did not answer."""
+        return self.silent if self.silent.startswith("`") else f"its controller does not respond ({self.silent})"
+
 
 def gpu_counts(pairs: Iterable[tuple[str, int, int]]) -> list[LiveGpus]:
     """Return the GPUs by type, from triples of type, total and free."""

@@ -202,7 +202,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, home_sync=False) if self.home_sync else self
 
 
-CANCEL_NOT_SENT = "you cancelled it, but the site was not reached since"
+CANCEL_NOT_SENT = "you cancelled it, but its site has not confirmed that yet"
 """Why an unfinished run with a request to cancel it is not cancelled yet."""
 
 

@@ -6,11 +6,13 @@ type where it is read. The index and the caches keep words as plain text: read t
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import ClassVar, TypeVar
 
 from yurt.errors import RefusedError
 
 _Word = TypeVar("_Word", bound="SiteWord")
+_Answer = TypeVar("_Answer")
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
@@ -35,6 +37,13 @@ class Reading:
                 code="site-invalid",
                 hint="look for what prints it: the dotfiles of your login, or a program that replaces one of the site",
             ) from error
+
+
+def one_each(answers: list[_Answer], asked: Sized) -> list[_Answer]:
+    """Return the answers of a site. ValueError, for a `Reading`: there is not one for each thing that was asked."""
+    if len(answers) != len(asked):
+        raise ValueError(f"{len(answers)} answers instead of {len(asked)}")
+    return answers
 
 
 class SiteWord(str):

@@ -132,7 +132,7 @@ def _look(store: Store, context: Context, *, alone: bool) -> tuple[Cluster, _Fai
         why = error.message.removeprefix(f"{context.name}: ").removeprefix(f"{context.name} ")
         problem = _Failed(f"cannot query {context.name}: {why}{_age(facts)}", error.exit_code)
     if live is not None and live.silent:
-        why = f"cannot query {context.name}: its controller does not respond ({live.silent})"
+        why = f"cannot query {context.name}: {live.problem}"
         problem = _Failed(f"{why}{_age(facts)}", UnreachableError.exit_code)
     made = Cluster(
         context=context.name,

@@ -7,10 +7,12 @@ from typing import Any
 import msgspec
 
 from yurt.dev.ask import ask
+from yurt.errors import UnreachableError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.workspace import Version
 from yurt.sites import folders
-from yurt.verbs import dev_find
+from yurt.store import Entry
+from yurt.verbs import dev_connect, dev_find
 from yurt.verbs.result import Result
 
 
@@ -36,7 +38,7 @@ def backup(name: str, *, context: str = "", check: bool = False, watch: Watch = 
     store = folders.store()
     entry = dev_find.running(store, name, context).entry
     request = {"do": "check"} if check else {"do": "backup", "reason": "asked"}
-    answer = ask(entry, request, shown(watch, entry.run.context))
+    answer = asked(name, entry, request, watch)
     done = BackedUp(
         name=name,
         run=entry.run.id,
@@ -46,6 +48,16 @@ def backup(name: str, *, context: str = "", check: bool = False, watch: Watch = 
         damaged=[int(each) for each in answer.get("damaged") or ()] if check else None,
     )
     return Result(kind="dev-backup", data=done)
+
+
+def asked(name: str, entry: Entry, request: dict[str, Any], watch: Watch) -> dict[str, Any]:
+    """Return the answer of a dev node to a request. Errors as of `ask`; if its node may have failed, they say so."""
+    try:
+        return ask(entry, request, shown(watch, entry.run.context))
+    except UnreachableError as error:
+        if ": srun: " not in error.message:
+            raise
+        raise dev_connect.lost(name) from None  # Slurm cannot reach the node: no repetition helps soon
 
 
 def version_in(answer: dict[str, Any]) -> Version | None:

@@ -81,6 +81,7 @@ def _bring(there: Backups, number: int, names: Sequence[str], target: Path, watc
 
     connect.backend(there.context).workspaces.bring(there.folder, names, target, progress)
     if missing := [name for name in names if not (target / name).exists()]:
+        dev_find.check_whole(there, next(each for each in there.found.versions if each.number == number))
         raise NotFoundError(
             f"{there.context.name}: {there.folder}/{missing[0]} does not exist; v{number} has been removed",
             code="not-found",

@@ -11,13 +11,12 @@ from pathlib import Path
 import msgspec
 
 from yurt.dev import moments
-from yurt.dev.ask import ask
 from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.workspace import Version
 from yurt.sites import folders
 from yurt.verbs import dev_find
-from yurt.verbs.dev_backup import shown
+from yurt.verbs.dev_backup import asked
 from yurt.verbs.dev_copy import bring
 from yurt.verbs.result import Result
 
@@ -59,7 +58,7 @@ def on_node(
     _there, version = find(name, at, context=entry.run.context)
     request = {"do": "restore", "version": version.number, "paths": list(paths)}
     try:
-        answer = ask(entry, request, shown(watch, entry.run.context))
+        answer = asked(name, entry, request, watch)
     except NotFoundError as error:
         error.hint = RELATIVE if paths else error.hint
         raise

@@ -208,7 +208,7 @@ def result(outcomes: Sequence[Outcome]) -> Result[list[Outcome]]:
     return Result(
         kind="home-sync",
         data=[readable(each) for each in outcomes],
-        warnings=[f"{each.pair}: {warning}" for each in outcomes for warning in each.warnings],
+        warnings=[_warning(each, warning) for each in outcomes for warning in each.warnings],
         exit_code=done.exit_code,
     )
 
@@ -222,3 +222,8 @@ def readable(outcome: Outcome) -> Outcome:
         deletions=[msgspec.structs.replace(each, path=shown(each.path)) for each in outcome.deletions],
         paths=[shown(path) for path in outcome.paths],
     )
+
+
+def _warning(outcome: Outcome, text: str) -> str:
+    """Return a warning about a sync; it begins with the place that it is about."""
+    return text if text.startswith((f"{outcome.hub} ", f"{outcome.spoke} ")) else f"{outcome.spoke}: {text}"

@@ -77,6 +77,21 @@ def test_a_flipped_bit_is_found_by_the_next_backup(desk: Desk) -> None:
     assert check(desk.backups) == [1, 2]
 
 
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_file_of_a_damaged_pack_that_was_deleted_is_counted(desk: Desk, saved: bool) -> None:
+    """It is in no undamaged version any more; also if a version was saved since, which still needs its pack."""
+    for name in ("c", "d", "e"):
+        (desk.work / name).write_bytes(os.urandom(40_000))
+    assert desk.save() == 3
+    (desk.work / "d").unlink()
+    if saved:
+        assert desk.save() == 4
+    name = desk.flip("p3-*")
+    assert desk.save() == 4 + saved
+    said = f"files of damaged or missing packs were saved again: {name}, but not 1 file that is no longer in"
+    assert said in versions(desk.backups)[-1].note
+
+
 @pytest.mark.parametrize("damage", ["cut", "remove"])
 def test_a_pack_of_another_size_is_found_without_reading(desk: Desk, damage: str) -> None:
     file = desk.file("p1-*")

@@ -21,6 +21,7 @@ from yurt.hosts.base import refusal
 from yurt.hosts.pace import PIECE
 from yurt.model import layout
 from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython, SiteWheels, UnusedEnv
+from yurt.model.site_words import one_each
 
 INCOMPLETE, WRONG = 45, 48
 """Exit codes of scripts: the input ended early; what arrived is not what was sent."""
@@ -176,7 +177,7 @@ class ShellEnvs:
         if answer.code:
             raise refusal(self._host.name, "cannot read the environments", answer.errors)
         with self._host.reading():
-            return read_states(answer.text)
+            return one_each(read_states(answer.text), folders)
 
     def folders(self, bases: Sequence[str]) -> list[str]:
         """See `Envs.folders`."""

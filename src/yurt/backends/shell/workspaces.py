@@ -13,6 +13,7 @@ from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
 from yurt.model import layout, workspace
 from yurt.model.files import Pick, Progress
+from yurt.model.site_words import one_each
 
 PIECE = 16 << 20
 """Bytes that one request uploads."""
@@ -64,7 +65,7 @@ class ShellWorkspaces:
         if answer.code:
             raise refusal(self._host.name, "cannot read the backups", answer.errors)
         with self._host.reading():
-            return workspace.read(answer.text)
+            return one_each(workspace.read(answer.text), folders)
 
     def holders(self, base: str) -> list[str]:
         above = layout.workspace(base, "x").rpartition("/")[0]

@@ -61,8 +61,9 @@ def read(mark: str, text: str, accounts: Sequence[Account], *, now: float) -> Li
         answers = [*parts.get("errors", []), *parts.get("ping", []), "no answer"]
         return Live(at=now, host=host, silent=answers[0], controllers=controllers)
     for what, command in (("nodes", "scontrol show node"), ("queue", "squeue")):
-        if "failed" in parts.get(what, []):
-            return Live(at=now, host=host, silent=f"`{command}` failed", controllers=controllers)
+        if code := next((line[7:] for line in parts.get(what, []) if line.startswith("failed ")), ""):
+            how = "does not respond" if code in ("124", "137") else "failed"  # the codes of `timeout`
+            return Live(at=now, host=host, silent=f"`{command}` {how}", controllers=controllers)
     person = Person(user, " ".join(parts.get("groups", [])).split(), accounts, host)
     groups = list(_groups(parts.get("nodes", [])))
     queue, counts = read_queue(parts.get("queue", []), read_factors(parts.get("priority", [])))

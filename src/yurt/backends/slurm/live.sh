@@ -29,7 +29,7 @@ nodes() { # one line for each group of similar nodes; one for each node that is 
     END {
       for (key in count)
         printf "group|%d|%d|%d|%d|%d|%s\n", count[key], total[key], taken[key], memory[key], held[key], key
-    }' || echo failed
+    }' || echo "failed $?"
 }
 
 queue() { # jobs by state and partition; your jobs with their place in the queue, which squeue sorts by priority
@@ -67,7 +67,7 @@ queue() { # jobs by state and partition; your jobs with their place in the queue
       for (state in owned) print "owned|" owned[state] "|" state
       for (state in total) print "total|" total[state] "|" state
       for (key in counts) print "count|" counts[key] "|" key
-    }' || echo failed
+    }' || echo "failed $?"
 }
 
 job() { # the first pending records of a job: an array has one for all its pending tasks, and one for each other

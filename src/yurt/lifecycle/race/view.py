@@ -19,17 +19,19 @@ def candidates(store: Store, race: str) -> list[RaceCandidate]:
     for entry in store.several(store.candidates(race)):
         run, status = entry.run, entry.status
         lost = not run.tasks and decided and not won[run.id]
+        unsent = status.final and not status.job and status.submitted is None
+        withdrawn = f"withdrawn{' before it was submitted' if unsent else ''}" if status.final else "being withdrawn"
         found.append(
             RaceCandidate(
                 id=run.id,
                 context=run.context,
                 partition=run.resources.partition or "",
                 state=status.state,
-                reason=("withdrawn" if status.final else "being withdrawn") if lost else status.reason,
+                reason=withdrawn if lost else status.reason,
                 job=status.job,
                 won=bool(won[run.id]),
                 tasks=won[run.id] if run.tasks else 0,
-                queued=None if run.tasks else queue_seconds(status, run.created),
+                queued=None if run.tasks or unsent else queue_seconds(status, run.created),
             )
         )
     return found

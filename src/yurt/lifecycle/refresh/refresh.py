@@ -38,7 +38,7 @@ class Refreshed(msgspec.Struct, frozen=True):
     seen: dict[str, Observation] = {}
     """Observations of runs whose status may have changed."""
     known_at: dict[str, float | None] = {}
-    """When the contexts that could not be queried were last refreshed."""
+    """When the contexts that could not be queried were last refreshed; 0: before a run was submitted there."""
     notes: list[str] = []
     """Warnings about races and about runs that are not tracked."""
     files: RunFiles | None = None
@@ -58,7 +58,8 @@ class Refreshed(msgspec.Struct, frozen=True):
 
 def _failure(context: str, error: YurtError, known_at: float | None) -> str:
     """Return the warning about a context that could not be queried."""
-    state = "" if known_at is None else f"; showing the state of {time.strftime('%H:%M:%S', time.localtime(known_at))}"
+    at = f"state of {time.strftime('%H:%M:%S', time.localtime(known_at))}" if known_at else "last known states"
+    state = "" if known_at is None else f"; showing the {at}"
     if error.code != "not-responding":
         return f"cannot query {context}: {error.message.removeprefix(f'{context}: ')}{state}"
     return f"{error.message}{state} (`yurt login {context}` tries again now)"
@@ -115,7 +116,10 @@ def refresh_contexts(
             )
             advanced[name] = _upload(index, name, moved, uploads, watch) if moved.large else moved
         except YurtError as error:
-            failed[name], known_at[name] = error, index.refreshed_at(name)
+            at = index.refreshed_at(name)
+            known = index.several([ref.id for ref in index.refs(name)])
+            newer = at is not None and any((each.status.submitted or each.run.created) > at for each in known)
+            failed[name], known_at[name] = error, 0.0 if newer else at
 
     def in_a_thread(name: str) -> None:
         with store.twin() as index:

@@ -82,7 +82,7 @@ def _asked(store: Store, wanted: Wanted, facts: Facts | None, label: str, paths:
     forecast = backend.site.forecast(accounts, question)
     if forecast.live.silent:
         raise UnreachableError(
-            f"{context.name}: its controller does not respond ({forecast.live.silent})",
+            f"{context.name}: Slurm does not respond ({forecast.live.silent})",
             code="slurm-not-responding",
             hint="run the command again later",
         )

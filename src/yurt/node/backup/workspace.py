@@ -17,7 +17,7 @@ from yurt.node.backup.publishing import Draft, publish
 from yurt.node.backup.reach import Reach
 from yurt.node.backup.saving import Saved, Saver, notes, sure, wait_for_clock
 from yurt.node.backup.scan import TICK, Scan, scan
-from yurt.node.backup.versions import Version, newest, read_version
+from yurt.node.backup.versions import Version, newest, read_version, versions
 
 FULL_INDEX = 4
 """A new full index is written when more than one in this many entries differs from the last one."""
@@ -143,7 +143,7 @@ class Workspace:
                 saved = saver.save(scanned, todo, self.compression)
                 updates = self._updates(scanned, todo, saved, self._known, lost)
                 scanned = self._settle(scanned, saver, saved, updates)
-                note = "; ".join([*notes(saved, scanned), *_replaced(lost), *warning])
+                note = "; ".join([*notes(saved, scanned), *_replaced(lost, self._left(lost, updates)), *warning])
                 details = Details(reason, run, host, note, began, keeping.token, scanned.room)
                 version = self._publish(updates, saved, details)
             except BaseException:
@@ -270,6 +270,22 @@ class Workspace:
                     updates[path] = None
         return updates
 
+    def _left(self, lost: Set[str], updates: state.Updates) -> int:
+        """Return how many files of lost packs are not in the workspace any more, nor in another pack of a version."""
+        if not lost:
+            return 0
+        files: Set[bytes] = set()
+        safe = {path for path in self._known if path not in updates}
+        safe.update(path for path, entry in updates.items() if entry is not None)
+        for version in versions(self.backups):
+            try:
+                entries = manifest.read(self.backups, version.number).entries
+            except BackupError:
+                continue
+            files.update(path for path, entry in entries.items() if entry.pack in lost)
+            safe.update(path for path, entry in entries.items() if entry.pack and entry.pack not in lost)
+        return len(files - safe)
+
     def _load(self) -> None:
         """Take over what this node knows from an earlier process."""
         try:
@@ -349,11 +365,12 @@ def _content(path: bytes, leader: bytes, saved: Saved, old: Optional[Entry], now
     return None
 
 
-def _replaced(lost: Set[str]) -> List[str]:
-    """Return a note on the packs that a save replaces."""
+def _replaced(lost: Set[str], left: int) -> List[str]:
+    """Return a note on the packs that a save replaces; `left`: how many of their files it could not save."""
     names = sorted(lost)
     first = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-    return ["files of damaged or missing packs were saved again: %s" % first] if names else []
+    but = ", but not %d %s no longer in the workspace" % (left, "file that is" if left == 1 else "files that are")
+    return ["files of damaged or missing packs were saved again: %s" % first + (but if left else "")] if names else []
 
 
 def _extra(path: bytes, key: Key) -> bytes:
