@@ -14,11 +14,12 @@ from yurt.backends.answers import Placed
 from yurt.config import contexts
 from yurt.errors import DownloadError, UnreachableError
 from yurt.lifecycle.env import build
+from yurt.lifecycle.env.tend import tend
 from yurt.lifecycle.outbox.outbox import send_waiting
 from yurt.lifecycle.plan import settle
 from yurt.lifecycle.plan.scheduling import Needs
 from yurt.model.context import Context
-from yurt.model.env import RunEnv
+from yurt.model.env import EnvState, RunEnv
 from yurt.model.run import Plan, Resources, Run, Setup, Status
 from yurt.store import Store
 
@@ -98,3 +99,26 @@ def test_a_site_that_does_not_respond_stops_all(store: Store, monkeypatch: pytes
     save(store, "last")
     done = send_waiting(store, "alpha", site())
     assert (done.submitted, done.stopped) == ([], silent)
+
+
+def test_the_other_builds_are_looked_after(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "start_saved", failing([], NO_INDEX))
+    other = msgspec.structs.replace(ENV, folder="/yurt/envs/4567")
+    for name, env in (("first", ENV), ("last", other)):
+        save(store, name, env=True)
+        entry = store.get(name)
+        assert entry is not None
+        store.remove(name)
+        run = msgspec.structs.replace(entry.run, env=env)
+        store.add(
+            run, Status(state="queued", job="7", building=True), Plan(run=run, project_folder="/p", store="", words=[])
+        )
+    states = [EnvState(folder=ENV.folder, condition="none"), EnvState(folder=other.folder, condition="ready")]
+    released: list[str] = []
+    backend: Any = SimpleNamespace(
+        envs=SimpleNamespace(look=lambda *_folders, **_how: states), runs=SimpleNamespace(release=released.extend)
+    )
+    tend(store, "alpha", backend)
+    first, last = store.get("first"), store.get("last")
+    assert first is not None and NO_INDEX.message in first.status.reason and first.status.building
+    assert last is not None and not last.status.building and released == ["jobname=yurt-last"]
