@@ -210,6 +210,10 @@ class UnreachableError(YurtError):
     exit_code = 4
 
 
+class DownloadError(UnreachableError):
+    """A package index, or another host than the site, could not be reached from this machine."""
+
+
 class RefusedError(YurtError):
     """The site or this machine rejected the operation."""
 

@@ -12,7 +12,7 @@ from yurt.envs.declared import declarations, named
 from yurt.envs.lock import Lock, Package, PackageChange, changes
 from yurt.envs.resolve import resolve
 from yurt.envs.target import Target
-from yurt.errors import UnreachableError, UserError, YurtError
+from yurt.errors import DownloadError, UserError, YurtError
 from yurt.model.progress import Event
 
 TARGET = Target("3.11.2", "x86_64", "glibc 2.36")
@@ -153,7 +153,7 @@ def test_another_python(project: Path, shelf: Path) -> None:
 def test_no_internet(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "https://index.invalid/simple")
     error = failure(project, "one\n")
-    assert isinstance(error, UnreachableError)
+    assert isinstance(error, DownloadError)
     assert "there is no internet" in error.message
 
 

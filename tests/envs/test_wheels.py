@@ -19,7 +19,7 @@ from yurt.envs.lock import Lock
 from yurt.envs.resolve import resolve
 from yurt.envs.target import Target
 from yurt.envs.wheels import Wheel, fetch
-from yurt.errors import UnreachableError, UserError
+from yurt.errors import DownloadError, UserError
 from yurt.model.progress import Event
 
 TARGET = Target("3.11.2", "x86_64", "glibc 2.36")
@@ -131,7 +131,7 @@ def test_a_download_that_is_cut_short_is_tried_again(
     index.cut = 1
     check(fetch(lock, TARGET, tmp_path / "cache"), tmp_path / "cache")
     index.cut = 99
-    with pytest.raises(UnreachableError, match=r"cannot download from 127\.0\.0\.1: the connection was closed"):
+    with pytest.raises(DownloadError, match=r"cannot download from 127\.0\.0\.1: the connection was closed"):
         fetch(lock, TARGET, tmp_path / "other")
     assert listing(tmp_path / "other") == []
 

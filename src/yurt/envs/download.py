@@ -26,7 +26,7 @@ from urllib.parse import urlsplit, urlunsplit
 from yurt import private
 from yurt.envs.indexes import Settings, passwords
 from yurt.envs.uv_config import origin
-from yurt.errors import RefusedError, UnreachableError, UserError, here_is_full
+from yurt.errors import DownloadError, RefusedError, UserError, here_is_full
 
 AT_ONCE = 6
 TRIES = 3
@@ -55,7 +55,7 @@ class Downloader:
     def all(self, files: Sequence[tuple[str, str, str]]) -> Iterator[Path]:
         """Yield the path of each file (address or path, SHA-256, name) when it is complete.
 
-        The first error ends all downloads. UnreachableError: a host cannot be reached. UserError: the content is not
+        The first error ends all downloads. DownloadError: a host cannot be reached. UserError: the content is not
         the expected one. RefusedError: the disk is full.
         """
         private.make_folder(self._folder)
@@ -183,10 +183,10 @@ def _opener(pip: Settings, *, trusting: bool) -> urllib.request.OpenerDirector:
     )
 
 
-def _unreachable(place: str, error: Exception) -> UnreachableError:
+def _unreachable(place: str, error: Exception) -> DownloadError:
     host = urlsplit(place).hostname or place
     reason = getattr(error, "reason", None) or error
-    return UnreachableError(
+    return DownloadError(
         f"cannot download from {host}: {reason}", code="connection-lost", hint="check the connection, then try again"
     )
 

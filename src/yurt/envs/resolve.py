@@ -27,7 +27,7 @@ from yurt.envs import (
 from yurt.envs.declared import VARIABLE, Declared
 from yurt.envs.lock import TORCH_BACKEND, Lock, normal
 from yurt.envs.target import Target
-from yurt.errors import UnconfirmedError, UnreachableError, UserError, YurtError
+from yurt.errors import DownloadError, UnconfirmedError, UserError, YurtError
 from yurt.model.progress import Event, Watch, unwatched
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def resolve(
 
     No code of a package runs here, except of those in `builds`, whose source code the user has agreed to build.
 
-    UserError: the declaration is broken, or no versions satisfy it. UnreachableError: a package index cannot be
+    UserError: the declaration is broken, or no versions satisfy it. DownloadError: a package index cannot be
     reached; safe to retry. UnconfirmedError: the requirements of another package are only known to its code.
     """
     declared.check()
@@ -269,7 +269,7 @@ def failed(output: str, title: str, target: Target) -> YurtError:
     why = failures.explain(output, target)
     text = f"the packages of {title} cannot be resolved for Python {target.python_version} on {target.machine}"
     if why.kind == "internet":
-        return UnreachableError(f"{text}: {why.sentence}", code="connection-lost", hint=why.hint)
+        return DownloadError(f"{text}: {why.sentence}", code="connection-lost", hint=why.hint)
     return UserError(f"{text}: {why.sentence}", code="config-invalid", hint=why.hint)
 
 

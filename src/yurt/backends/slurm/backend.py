@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from yurt.model.waiting import EndedJob, WaitingJob
     from yurt.model.where import Forecast, Question
 
+UNCONFIRMED = 6
+"""Exit code of a script whose sbatch failed, but may have submitted the job."""
+
 NO_QUEUE = 7
 """Exit code of a script that could not read the queue."""
 
@@ -293,7 +296,12 @@ class SlurmBackend(ShellBackend):
             return waiting.read_ended(mark, answer.text)
 
     def failure(self, answer: Answer) -> YurtError:
-        error = self._unfinished(answer) or super().failure(answer)
+        if answer.code == UNCONFIRMED:
+            from yurt.backends.slurm import refusals
+
+            error: YurtError = refusals.unconfirmed(self.host.name, answer.errors)
+        else:
+            error = self._unfinished(answer) or super().failure(answer)
         if error.code == "slurm-not-responding":
             self._note_silence(answer)
         return error

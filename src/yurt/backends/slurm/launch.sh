@@ -10,18 +10,28 @@ find_job() { # exits if a job of this run is in the queue, or if the queue canno
 launch() { # launch [SBATCH-OPTION]...
   known=${known-} narrowed=
   drop_rivals "$@"
-  case $start in *:*) launch_tasks "$@" && return || exit 8 ;; esac
+  case $start in *:*) launch_tasks "$@" && return || exit $? ;; esac
   for each in @OUT_LOG@ @ERR_LOG@; do : >> "$each"; done # private: created under this umask
-  submit "$@" @JOB@ "$nonce" ${start:+"$start"} || exit 8
+  submit "$@" @JOB@ "$nonce" ${start:+"$start"} || exit $?
   if read_written @WINNER@ > /dev/null && [ "$text" = cancelled ]; then scancel "$job"; fi # cancelled during sbatch
   echo "submitted $job"
 }
-submit() { # submit SBATCH-ARGUMENT...: sets job
+submit() { # submit SBATCH-ARGUMENT...: sets job; 8: it was rejected, 6: sbatch failed, but may have submitted it
   [ -z "$hold" ] || [ -z "$sync" ] || printf '%s\n' "$env" > @ENV_WAIT@ # before the sync that lists it can end
-  reply=$(umask "$mask" && timeout "${yurt_patience:-60}" sbatch --parsable ${hold:+--hold} "$@" < /dev/null) || return
+  reply=$(umask "$mask" && timeout "${yurt_patience:-60}" sbatch --parsable ${hold:+--hold} "$@" < /dev/null) || {
+    if was_rejected $?; then return 8; else return 6; fi
+  }
   job=$(job_id "$reply")
   echo "$job" >> "@JOBS@"
-  [ -z "$hold" ] || release_when_built
+  [ -z "$hold" ] || release_when_built || : # the job exists; the next yurt command releases it
+}
+was_rejected() { # was_rejected CODE: whether sbatch, which failed with it and printed $reply, has surely not submitted a job
+  # A site's sbatch may be a script, and fail after its job is submitted.
+  [ -z "$(job_id "$reply")" ] || return
+  case $1 in
+    124 | 129 | 1[3-9]?) return 1 ;; # it was killed, such as by timeout
+    126 | 127) ! command -v sbatch > /dev/null ;;
+  esac
 }
 release_when_built() { # the builder of the environment releases the job, if it is registered early enough
   printf %s "$sync" > "$env/wait.$job"
@@ -39,6 +49,8 @@ launch_tasks() { # launch_tasks [SBATCH-OPTION]...: submits the groups of $start
       [ "$comment" != "$mine" ] || { echo "$number" && break; }
     done)
     until [ -n "$job" ] || submit_group "$@"; do
+      code=$?
+      [ "$code" -eq 8 ] || { stop_submitting; return; }
       # At a job limit, submit as many as it allows now, and the rest later.
       case $reply in *[Ll]imit* | *QOSMaxSubmit* | *AssocMaxSubmit*) ;; *) stop_submitting; return ;; esac
       half "$group" || { stop_submitting; return; }
@@ -50,7 +62,7 @@ launch_tasks() { # launch_tasks [SBATCH-OPTION]...: submits the groups of $start
   done
 }
 stop_submitting() { # stops submitting; fails only if nothing was submitted
-  [ -n "$some" ] || { printf '%s\n' "$reply" >&2 && return 1; }
+  [ -n "$some" ] || { printf '%s\n' "$reply" >&2 && return "$code"; }
 }
 comment_of() { # comment_of GROUP: sets mine; Slurm limits comments to 1000 characters
   mine=yurt:$id:$1

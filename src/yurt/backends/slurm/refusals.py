@@ -55,3 +55,15 @@ def not_responding(name: str, errors: str) -> UnreachableError:
         code="slurm-not-responding",
         hint="the controller may be down; run the command again later",
     )
+
+
+def unconfirmed(name: str, errors: str) -> UnreachableError:
+    """Return the error for an sbatch that failed, but may have submitted the job."""
+    lines = errors.strip().splitlines()
+    if not lines or NO_RESPONSE.search(errors):
+        return not_responding(name, errors)
+    return UnreachableError(
+        f"{name}: it is not known whether Slurm accepted the job: {lines[-1]}",
+        code="slurm-not-responding",
+        hint="the next yurt command finds out; it is safe to retry",
+    )

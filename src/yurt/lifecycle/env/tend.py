@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yurt.errors import UserError, YurtError
+from yurt.errors import DownloadError, UserError, YurtError
 from yurt.lifecycle.advance import Advanced
 from yurt.model import layout
 from yurt.model.env import EnvState
@@ -44,7 +44,7 @@ def _repeat(store: Store, backend: Backend, state: EnvState, entries: Sequence[E
     env = next((each for each in envs if each.place == "tmpdir"), envs[0])
     try:
         build.start_saved(entries[0].run.context, env, backend.envs, watch, lacking=state.lacking)
-    except UserError as error:  # trying again will not help
+    except (UserError, DownloadError) as error:  # says nothing about the other environments of the site
         for entry in entries:
             _set(store, entry.run, reason=f"its environment cannot be built: {error.message}")
 

@@ -91,7 +91,8 @@ def enqueue(
     if entry.status.state == "waiting" and (follows := turn(store, plan.run).later):
         warnings.append(f"run {plan.run.id} is saved: {follows}; {by or 'a later yurt command'} will submit it")
     elif entry.status.state == "waiting":
-        why = moved.stopped.message if moved.stopped is not None else "earlier runs have not been submitted yet"
+        why = entry.status.reason or "earlier runs have not been submitted yet"
+        why = moved.stopped.message if moved.stopped is not None else why
         full = moved.stopped is not None and moved.stopped.code == "submit-limit"
         later = f"will be submitted by {by or 'the next yurt command'}" + (" after a job finishes" if full else "")
         if planned.unsettled is not None:

@@ -1,7 +1,8 @@
 """Submits the outbox of a context: first cancellations, then runs, as far as the site accepts them.
 
-Runs are submitted in the order of their creation. Two kinds of runs do not block later ones: those that another process
-is uploading, and those whose large code must be uploaded first. If the site is unreachable, all stay in the outbox.
+Runs are submitted in the order of their creation. Three kinds of runs do not block later ones: those that another
+process is uploading, those whose large code must be uploaded first, and those whose packages cannot be downloaded. If
+the site is unreachable, all stay in the outbox.
 
 No process waits for another one's transfer: it claims each run while it submits it, and skips claimed runs. The gate of
 a run makes a second submission harmless; claims only avoid it.
@@ -18,7 +19,7 @@ import msgspec
 
 from yurt.clocks import clocks
 from yurt.config import contexts, facts
-from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
+from yurt.errors import DownloadError, RefusedError, UnreachableError, UserError, YurtError
 from yurt.lifecycle.advance import Advanced
 from yurt.lifecycle.outbox import claims, dependencies
 from yurt.lifecycle.outbox import refused as refused_runs
@@ -106,6 +107,8 @@ class _Sending:
         self.notes: dict[str, str] = {}
         self._full: dict[tuple[str | None, ...], YurtError] = {}
         self._no_room: dict[str, YurtError] = {}
+        self._no_packages: dict[str | bytes, DownloadError] = {}
+        """By the folder or the declaration of an environment: each is tried once in a pass."""
 
     def result(self, stopped: YurtError | None) -> Advanced:
         full = next((each for each in (*self._full.values(), *self._no_room.values())), None)
@@ -153,14 +156,24 @@ class _Sending:
         if error is not None:  # the same code does not fit either; do not upload it again for each run
             refused_runs.set_fields(self.store, run, reason=error.message)
             return None
+        if error := self._no_packages.get(plan.setup.env):
+            self._lacks_packages(run, plan.setup.env, error)
+            return None
         return None if _purged(self.store, plan, self.backend) else plan
 
     def _settled(self, run: str, draft: bytes) -> Plan | None:
         """Complete the plan of a run whose site was never reached. None: the run has failed; the site rejects it."""
-        from yurt.lifecycle.plan.settle import settle_later
+        from yurt.lifecycle.plan.settle import Draft, settle_later
 
+        declared = msgspec.json.decode(draft, type=Draft).declared
+        if known := self._no_packages.get(declared):
+            self._lacks_packages(run, declared, known)
+            return None
         try:
             planned = settle_later(draft, contexts.site(self.context), self.store, self.watch)
+        except DownloadError as error:
+            self._lacks_packages(run, declared, error)
+            return None
         except UnreachableError:
             raise
         except (RefusedError, UserError) as error:
@@ -173,6 +186,13 @@ class _Sending:
             self.notes[run] = "; ".join(planned.warnings)
         self.store.settle(planned.plan)
         return planned.plan
+
+    def _lacks_packages(self, run: str, env: str | bytes, error: DownloadError) -> None:
+        """Keep a run whose packages cannot be downloaded. That says nothing about the site: later runs go on."""
+        self._no_packages[env] = error
+        refused_runs.set_fields(self.store, run, reason=error.message)
+        if run != self.fresh:
+            self.notes[run] = f"it is not yet submitted: {error.message}"
 
     def submit(self, plan: Plan, claim: Claim, seconds: float | None) -> None:
         """Submit one run. A rejected run does not block the next ones; RefusedError: there is no connection."""
@@ -190,6 +210,8 @@ class _Sending:
             self.submitted.append(run)
         except Postponed:
             self.large.append(run)
+        except DownloadError as error:
+            self._lacks_packages(run, plan.setup.env, error)
         except RefusedError as error:
             self._rejected(plan, error, fresh=fresh)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from yurt.backends.answers import ChangedFiles, CodeParcel, Placed, Uploaded
 from yurt.config import contexts, facts
-from yurt.errors import RefusedError, UnreachableError, YurtError
+from yurt.errors import DownloadError, RefusedError, UnreachableError, YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.outbox import room
 from yurt.lifecycle.outbox.deliver import place
@@ -81,7 +81,7 @@ def submit(
     except Stopped:
         return ""
     except UnreachableError as error:
-        never, why = error.code in NO_CONNECTION or uploading.failed, error.message
+        never, why = _never_reached(error) or uploading.failed, error.message
         store.change([run], lambda _run, status: _not_submitted(status, why, never=never))
         raise
     if plan.run.code.tree and plan.run.code.tree != known:
@@ -131,7 +131,7 @@ def _submit_tasks(
     except Stopped:
         return ""
     except UnreachableError as error:
-        never, why = error.code in NO_CONNECTION or uploading.failed, error.message
+        never, why = _never_reached(error) or uploading.failed, error.message
         store.change_tasks(
             run, whole=lambda status: _not_submitted(status, why, never=never and not status.submitted_tasks)
         )
@@ -170,6 +170,11 @@ def _submit_tasks(
     return _joined(
         note, _about_changed(placed.changed), _about_env(placed.env_change), _about_room(needed, placed, plan)
     )
+
+
+def _never_reached(error: UnreachableError) -> bool:
+    """Whether it is certain that nothing was submitted: packages are downloaded before that."""
+    return error.code in NO_CONNECTION or isinstance(error, DownloadError)
 
 
 class _Uploading:
