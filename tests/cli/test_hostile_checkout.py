@@ -278,6 +278,21 @@ def test_a_file_that_no_one_wrote_by_hand(tmp_path: Path, file: str, text: str, 
     assert said in done.stdout and len(done.stdout) < 1000
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"# {']' * 30_000}\n{DEEP}", id="comment"),
+        pytest.param("x: " + '["]", ' * 30_000, id="quoted"),
+        pytest.param("x:\n " + "-  " * 30_000, id="dashes"),
+    ],
+)
+def test_a_configuration_that_hides_its_depth(user: User, text: str) -> None:
+    """The parser in C crashed."""
+    write(user.project, {"yurt.yaml": text})
+    done = user.quick("run", "--dry-run", "train.py")
+    assert "nested more than 200 levels deep" in done.err
+
+
 def test_values_of_a_grid_that_are_nested_too_deeply(user: User) -> None:
     write(user.project, {"s.json": DEEP + "]" * len(DEEP)})
     done = user.quick("run", "--grid", "a=@s.json", "--dry-run", "train.py")

@@ -11,14 +11,36 @@ from typing import Any
 
 import yaml
 
+from yurt.config.text import DEEPEST
+
 Path = tuple[str, ...]
 Lines = dict[Path, int]
 
 _DEEPEST = 6  # yurt's files are not nested deeper; an anchor may contain itself
 
 
+_HARMLESS = 4000
+"""Characters that cannot nest so deeply that the parser in C, which makes values by recursion, crashes."""
+
+
+def _check_depth(text: str) -> None:
+    """yaml.YAMLError if a text is nested too deeply. Its events are made without recursion."""
+    events: Any = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    depth = 0
+    for event in events:
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            problem = f"it is nested more than {DEEPEST} levels deep"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+
+
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     yaml_implicit_resolvers: dict[str | None, list[tuple[str, re.Pattern[str]]]] = {}
+
+    def __init__(self, text: str) -> None:
+        if len(text) > _HARMLESS:
+            _check_depth(text)
+        super().__init__(text)
 
 
 _Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(?:~|null|Null|NULL|)\Z"), ["~", "n", "N", ""])
