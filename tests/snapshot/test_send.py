@@ -276,6 +276,13 @@ class Sending:
         assert host.run('ls -A "$1/incoming"', folder).text == "new\n"
 
 
+def test_an_upload_of_another_process_ends_meanwhile(project: Path, store: Path) -> None:
+    """Its folder is listed, and then gone, as this link is."""
+    _first, second = both(project, store)
+    (store / "upload-gone").symlink_to("nowhere")
+    assert send.code_for(second, []).content
+
+
 class TestHere(Here, Sending):
     pass
 

@@ -69,12 +69,14 @@ def everything(snapshot: Snapshot) -> bytes:
 
 def _remove_leftovers(store: Path) -> None:
     """Remove what killed uploads left behind."""
+    import contextlib
     import shutil
     import time
 
     for each in store.glob("upload-*"):
-        if time.time() - each.stat().st_mtime > 86400:
-            shutil.rmtree(each, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # the upload of another process has just ended
+            if time.time() - each.stat().st_mtime > 86400:
+                shutil.rmtree(each, ignore_errors=True)
 
 
 def _with_index(snapshot: Snapshot, index: Path) -> bytes:
