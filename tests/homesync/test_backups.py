@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.homesync.star import Star
-from yurt.homesync import backups
+from yurt.homesync import backups, here
 from yurt.homesync.config import Homes
 from yurt.homesync.outcomes import shown
 from yurt.homesync.scripts import text
@@ -53,6 +53,18 @@ def test_backups_of_all_places_are_listed_newest_first(star: Star, gnu: bool, mo
     assert [each.time for each in found.backups] == sorted((each.time for each in found.backups), reverse=True)
     assert found.backups[0].time == backups.moment_of(NEWEST) == 1767323046
     assert not found.more
+
+
+def test_of_two_syncs_in_one_second_the_later_one_has_the_newest_backup(star: Star) -> None:
+    names = ["-".join(here.moment()) for _ in range(300)]
+    assert names == sorted(names)
+    assert len(set(names)) == len(names)
+    stamp = names[0].partition("-")[0]
+    first, second = f"{stamp}-{names[0].partition('-')[2]}", f"{stamp}-fffff000"
+    for dated in (second, first):  # whichever was made first on the disk
+        keep(star, "alpha", dated, "a", dated)
+    assert [each.dated for each in backups.listed(star.places).backups] == [second, first]
+    assert backups.newest(star.places, "a")[1] == second
 
 
 def test_a_list_is_limited_to_paths_to_a_time_and_in_length(star: Star) -> None:

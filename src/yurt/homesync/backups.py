@@ -71,11 +71,6 @@ class HomeRestored(msgspec.Struct, frozen=True, kw_only=True):
     """The dated folder that contains what was replaced, if anything was."""
 
 
-def stamp(now: float) -> str:
-    """Return the start of the name of a dated folder: 20261117T035512Z."""
-    return time.strftime(here.STAMP, time.gmtime(now))
-
-
 def moment_of(dated: str) -> float:
     """Return the time in the name of a dated folder."""
     return float(calendar.timegm(time.strptime(dated.partition("-")[0], here.STAMP)))
@@ -109,7 +104,8 @@ def listed(places: Sequence[Place], paths: Sequence[str] = (), *, until: float |
             errors[place.name] = error
 
     side_by_side(ask, places)
-    found.sort(key=lambda each: (-each.time, each.path, each.place))
+    found.sort(key=lambda each: (each.path, each.place))
+    found.sort(key=lambda each: each.dated, reverse=True)
     return Found(backups=found[:most], more=len(found) > most, errors=errors)
 
 
@@ -171,7 +167,7 @@ def restore(place: Place, dated: str, path: str) -> HomeRestored:
     What is there now goes to a new dated folder first. A folder that exists keeps the files that the backup does not
     have. The next sync copies the change to the other homes. Safe to repeat.
     """
-    new = f"{stamp(time.time())}-restore{os.urandom(3).hex()}"
+    new = f"{'-'.join(here.moment())}-restore"
     script = FUNCTIONS.read_text() + RESTORE.read_text()
     answer = place.run(script, _folder(place), place.root, dated, path, new, timeout=TIMEOUT)
     if answer.code == NOT_THERE:

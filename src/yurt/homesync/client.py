@@ -71,12 +71,13 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
         keep: bool = False,
     ) -> Start:
         """Return the start of another Unison: with the time now, and a token of its own."""
+        stamp, token = here.moment()
         return Start(
             identity=self.identity,
             name=self.name,
             lock=self.lock,
-            stamp=time.strftime(here.STAMP, time.gmtime()),
-            token=os.urandom(4).hex(),
+            stamp=stamp,
+            token=token,
             direct=direct,
             terminal=terminal,
             known=self.known if known is None else known,

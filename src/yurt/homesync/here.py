@@ -16,6 +16,15 @@ STAMP = "%Y%m%dT%H%M%SZ"
 """How the time of a sync is written, in UTC."""
 
 
+def moment() -> tuple[str, str]:
+    """Return the time now, and a token: of two syncs in one second, that of the later one sorts after the other.
+
+    The two are the name of a dated folder, and which backup is the newest is read from these names.
+    """
+    seconds, part = divmod(time.time_ns() // 1000, 1_000_000)
+    return time.strftime(STAMP, time.gmtime(seconds)), f"{part:05x}{os.urandom(2).hex()[1:]}"
+
+
 def identity() -> str:
     """Return a random word that names this machine's archives. It is stored beside them, so it is lost with them."""
     file = profile.folder() / "yurt" / "id"

@@ -54,12 +54,13 @@ take_over() {
     # The client holds its own lock, so what it left here is at most a Unison whose connection is lost: sshd notices
     # that after hours. Only a process that has the token of the lock in its environment is killed.
     read -r its_client its_token its_pid its_host its_since its_name < "$UNISON/yurt/owner" || :
-    if [ "$its_client" = "$client" ] && [ "$its_host" = "$(uname -n)" ] &&
-        tr '\0' '\n' < "/proc/$its_pid/environ" 2> /dev/null | grep -qx "YURT_HOME_SYNC=$its_token"; then
-        kill "$its_pid"
-        flock -w 5 9 && return
-        kill -KILL "$its_pid"
-        flock -w 5 9 && return
+    if [ "$its_client" = "$client" ] && [ "$its_host" = "$(uname -n)" ]; then
+        if tr '\0' '\n' < "/proc/$its_pid/environ" 2> /dev/null | grep -qx "YURT_HOME_SYNC=$its_token"; then
+            kill "$its_pid" 2> /dev/null
+            flock -w 5 9 && return
+            kill -KILL "$its_pid" 2> /dev/null
+        fi
+        flock -w 5 9 && return # one that is ending has no environment any more, but still the lock
     fi
     refuse locked "$its_since $its_name"
 }
