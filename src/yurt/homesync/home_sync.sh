@@ -29,7 +29,7 @@ is_full() { # is_full ARGUMENT...: whether Unison syncs everything and asks noth
 }
 begin() { # begin CHECK [KEEP]: writes the script of a Unison for the place, with a token of its own; KEEP=1: no deletions
   token=$(date -u '+%Y%m%dT%H%M%SZ %6N') stamp=${token% *}
-  token=$(printf %05x "$(expr "${token#* }" + 0)")$(od -An -N2 -tx1 /dev/urandom | tr -d ' \n' | cut -c 2-) # as here.py
+  token=$(printf %05x $((1${token#* } - 1000000)))$(od -An -N2 -tx1 /dev/urandom | tr -d ' \n' | cut -c 2-) # as here.py
   folders="$folders $stamp-$token"
   # The text contains its own length, so what is replaced has the same length.
   printf %s "$text" | sed "s/@TOKEN!!/$token/g; s/@STAMP_OF_SYNC!!/$stamp/g; s/@CHECK!!/$1/g; s/^keep=''\$/keep=${2-}/" > "$script"
