@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from typing import Any
 
@@ -13,7 +14,8 @@ from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
-NAME, SSH = "path", "yurt-dev-path"
+NAME = f"path-{os.urandom(3).hex()}"  # a lab that stays up has the workspaces of earlier runs
+SSH = f"yurt-dev-{NAME}"
 
 
 def up(laptop: Laptop, context: str, *words: str) -> dict[str, Any]:
@@ -65,7 +67,7 @@ def test_a_desk_moves_to_another_node(laptop: Laptop, second_laptop: Laptop, con
         assert newest["host"] == "n2" and newest["parent"] == second["version"] and not newest["fork"]
         assert newest["new_files"] <= 3, "the first backup after the move is not incremental"
         if context == "alpha":
-            argv = ["ssh", "-F", str(config), SSH, "hostname; cat /scratch/alice/work-path/src/7.txt"]
+            argv = ["ssh", "-F", str(config), SSH, f"hostname; cat /scratch/alice/work-{NAME}/src/7.txt"]
             done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
             assert (done.returncode, done.stdout) == (0, "n2\nchanged\n"), done
             # Other machines find it, and a session of one ends with it.
