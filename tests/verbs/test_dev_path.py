@@ -73,7 +73,7 @@ def test_a_desk_moves_to_another_node(laptop: Laptop, second_laptop: Laptop, con
             # Other machines find it, and a session of one ends with it.
             third = {"YURT_DATA_HOME": str(second_laptop.home / "third")}
             seen = second_laptop.quick("--context", "alpha", "dev", "status", "--json", **third).json["data"]
-            assert [each["run"] for each in seen] == [second["run"]]
+            assert [each["run"] for each in seen if each["name"] == NAME] == [second["run"]]
             away = second_laptop.spawn("--context", "alpha", "dev", "ssh", NAME, "--", "hostname; exec sleep 600")
             away.expect("n2\r\n", timeout=120)
             assert laptop.quick("dev", "down", NAME).code == 0

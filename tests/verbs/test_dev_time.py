@@ -54,7 +54,7 @@ def test_a_killed_node(laptop: Laptop, lab: Lab) -> None:
         assert ssh.code == 255, ssh
         assert "dev node 'dead': the connection to n1 of alpha failed; it was last heard of at " in ssh.err
         assert back in ssh.err
-        eventually(lambda: laptop.quick("dev", "status", "--json").json["data"][0]["state"] != "running")
+        eventually(lambda: laptop.quick("dev", "status", "dead").code == 3)
         done = laptop("dev", "connect", "dead")
         assert done.code == 3 and back in done.err, done
         assert "; work since then is on n1 until it returns" in done.err
