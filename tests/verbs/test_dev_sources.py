@@ -81,8 +81,8 @@ def test_every_kind_of_source(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
         done = up(f"wrong{number}", source, "beta" if code == 3 else "alpha")
         assert done.code == code, done
     names = {*kinds, "moved"}  # it finds those of other tests, too
-    found = {each["name"] for each in laptop.quick("dev", "status", "--json").json["data"]}
-    assert names <= found and not [name for name in found if name.startswith("wrong")], found
+    seen = {each["name"] for each in laptop.quick("dev", "status", "--json").json["data"]}
+    assert names <= seen and not [name for name in seen if name.startswith("wrong")], seen
     assert "wrong" not in ssh("alpha", f"cd {SHARED}/yurt/workspaces && ls -A")
     for name in names:
         assert laptop.quick("dev", "down", name, "--now", "--yes").code == 0
