@@ -29,8 +29,9 @@ class Ssh:
         self.jobs: dict[str, list[str]] = {}
         """Submitted jobs by cluster."""
 
-    def ask(self, host: str, command: str, *, user: str = "alice", timeout: float = 60) -> Answer:
-        argv = ["ssh", "-F", self.config, "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-l", user, host, command]
+    def ask(self, host: str, command: str, *, user: str = "alice", timeout: float = 240, connect: int = 5) -> Answer:
+        options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={connect}"]
+        argv = ["ssh", "-F", self.config, *options, "-l", user, host, command]
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
         )
@@ -38,7 +39,7 @@ class Ssh:
 
     def __call__(self, host: str, command: str, **more: object) -> str:
         """Return the standard output of a command that must succeed."""
-        answer = self.ask(host, command, **more)  # type: ignore[arg-type]
+        answer = self.ask(host, command, connect=60, **more)  # type: ignore[arg-type]
         assert answer.code == 0, answer
         return answer.out.strip()
 

@@ -202,8 +202,8 @@ def test_stalled_connection_passes_nothing(lab: Lab, ssh: Ssh) -> None:
 
 @pytest.mark.usefixtures("restored_links")
 def test_link_between_the_clusters(lab: Lab, ssh: Ssh) -> None:
-    to_beta, to_alpha = "ssh -o BatchMode=yes -o ConnectTimeout=3 beta hostname", "ssh -o BatchMode=yes alpha hostname"
-    assert ssh.ask("alpha", to_beta).code == 255
+    to_beta, to_alpha = "ssh -o BatchMode=yes beta hostname", "ssh -o BatchMode=yes alpha hostname"
+    assert ssh.ask("alpha", to_beta.replace("beta", "-o ConnectTimeout=3 beta")).code == 255
     lab.faults.link()
     assert ssh("alpha", to_beta).splitlines()[-1] == "login1"
     assert ssh("alpha", to_beta.replace("beta", "beta-login2")).splitlines()[-1] == "login2"
