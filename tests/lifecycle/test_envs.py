@@ -114,7 +114,7 @@ def test_a_builder_that_is_killed(laptop: Laptop, ssh: Ssh) -> None:
     run = laptop.run("alpha", "train.py")["run"]
     folder = env_of(run)
     ssh("alpha", f"until [ -e {folder}/beat ]; do sleep 0.05; done")
-    ssh("alpha", "pkill -KILL -f 'build[.][0-9a-f]*[.]sh'; pkill -KILL -f '[p]ip install'; true")
+    ssh("alpha", f"for each in $(pgrep -f '{folder}/build[.]'); do kill -KILL -- -$each; done 2> /dev/null; true")
     assert ssh("alpha", f"ls {folder}/ready 2>&1 || true").endswith("No such file or directory")
     ssh("alpha", f"touch -d '1 hour ago' {folder}/beat")  # as after a minute without a heartbeat
     assert laptop.ended(run["id"])["state"] == "completed", "the next command has it built"
