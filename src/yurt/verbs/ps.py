@@ -81,13 +81,15 @@ def ps(
 
 def watch(*, limit: int | None = 50, filters: Sequence[str] = (), context: str = "") -> Iterator[Result[list[RunRow]]]:
     """Yield the list again and again, without end; less often while nothing changes."""
+    from yurt.lifecycle.refresh import poll_interval
+
     before: list[RunRow] | None = None
-    pause = 2.0
+    pause, _longest = poll_interval.WATCHING
     while True:
         found = ps(limit=limit, filters=filters, context=context)
         yield found
         changed = before is None or any(changes(before, found.data))
-        before, pause = found.data, 2.0 if changed else min(pause * 1.5, 30.0)
+        before, pause = found.data, poll_interval.next_pause_of_watch(pause, changed=changed)
         time.sleep(pause)
 
 

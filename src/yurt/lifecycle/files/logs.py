@@ -159,6 +159,7 @@ def _has_finished(store: Store, run: Run) -> bool:
 def until_decided(store: Store, run: Run) -> Run:
     """Wait until a race has a winner, or is over; return it with the winner's context and folder."""
     from yurt.lifecycle.race.view import contexts_of
+    from yurt.lifecycle.refresh import poll_interval
     from yurt.lifecycle.refresh.full_disk import checked
     from yurt.lifecycle.refresh.refresh import refresh_contexts
 
@@ -169,4 +170,4 @@ def until_decided(store: Store, run: Run) -> Run:
         if entry is None or entry.status.final or entry.run.folder:
             return run if entry is None else entry.run
         time.sleep(pause)
-        pause = min(pause * 1.3, clocks().last_refresh)
+        pause = min(pause * poll_interval.GROWTH, clocks().last_refresh)
