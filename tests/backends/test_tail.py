@@ -14,7 +14,7 @@ from yurt.backends.slurm import queries
 from yurt.lifecycle.files import metrics
 from yurt.model.files import LogPosition
 from yurt.model.log_chunks import LogChunks
-from yurt.model.poll import split_files
+from yurt.model.status_answer import split_files
 from yurt.testing.waiting import eventually
 
 PROGRAMS = ("wc", "tail", "head", "sleep")

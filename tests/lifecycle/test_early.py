@@ -16,8 +16,8 @@ from yurt.errors import UnreachableError
 from yurt.lifecycle.refresh import early
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.digest import checksum
-from yurt.model.poll import expiring
 from yurt.model.run import Status
+from yurt.model.status_answer import expiring
 from yurt.sites import connect
 from yurt.store import Store
 

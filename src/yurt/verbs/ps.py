@@ -171,7 +171,7 @@ def _expiry(store: Store, entries: Sequence[Entry]) -> dict[str, float]:
     rules = purge_rules(store)
     if not rules:
         return {}
-    from yurt.storage.expiry import expiry
+    from yurt.storage.purge_dates import expiry
 
     return expiry(store, entries, rules, time.time())
 

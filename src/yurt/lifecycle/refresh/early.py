@@ -16,9 +16,9 @@ from yurt import queue_prefetch
 from yurt.clocks import clocks, within
 from yurt.config import paths
 from yurt.model.digest import checksum
-from yurt.model.poll import RunFiles, days_since, has_folders, split_files
 from yurt.model.progress import report_slow
 from yurt.model.run import RunRef
+from yurt.model.status_answer import RunFiles, days_since, has_folders, split_files
 from yurt.store import Store
 
 SCRIPTS = ("shell/tail.sh", "slurm/poll.sh", "job/gate.sh", "job/own.sh")

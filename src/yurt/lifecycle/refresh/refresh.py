@@ -16,11 +16,11 @@ from yurt.lifecycle.advance import Advanced, Step, advance, both
 from yurt.lifecycle.outbox.pending import send_pending
 from yurt.lifecycle.refresh import archive, early, notify, other_machines, track
 from yurt.model import ids
-from yurt.model.poll import RunFiles
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Run, RunRef, Status
 from yurt.model.stage import with_lost_outputs
 from yurt.model.state import NEVER, Observation, confirmed_at, mark_of, next_status
+from yurt.model.status_answer import RunFiles
 from yurt.model.tally import BAD
 from yurt.sites import connect
 from yurt.store import Store, calls
