@@ -21,7 +21,7 @@ from yurt.model.run import RunRef
 from yurt.model.status_answer import RunFiles, days_since, has_folders, split_files
 from yurt.store import Store
 
-SCRIPTS = ("shell/tail.sh", "slurm/poll.sh", "job/gate.sh", "job/own.sh")
+SCRIPTS = ("shell/tail_send.sh", "shell/tail.sh", "slurm/poll.sh", "job/gate.sh", "job/own.sh")
 """The scripts of the queries that are sent early, below the package of the backends."""
 
 WEEK = 604_800
