@@ -4,8 +4,8 @@
 # finish, as others may have started. LAST, if not empty: send only so many last lines of logs that
 # were not read yet.
 # Output is chunks: a line "K out|err COUNT" and COUNT bytes, where K counts the runs from 1.
-# "K skip-out OFFSET" is where reading begins, after "K cut-out COUNT" as in tail.sh, "K end 0" means
-# a finished run was sent completely, "K gone 0" that it has no folder. "- - 0" is a keepalive.
+# "K skip-out OFFSET" is where reading begins, after "K cut-out COUNT" as in tail.sh, "K end 0"
+# means a finished run was sent completely, "K gone 0" that it has no folder. "- - 0" is a keepalive.
 follow=$1 last=$2 most=$3 limit='' count=0
 shift 3
 while [ $# -gt 0 ]; do
