@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yurt import queue_prefetch
 from yurt.config import paths
 from yurt.model.run import FINAL, State
 from yurt.model.usage import Usage
+from yurt.sites import early_answer
 from yurt.store import Entry, Store
 from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
@@ -101,7 +101,7 @@ def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
     if not names and not index.open_races():
         from yurt.store import calls
 
-        queue_prefetch.forget()
+        early_answer.states_changed()
         calls.collect(index)
     elif (seen := _unchanged(index, names)) is not None:
         warnings = seen
@@ -120,11 +120,11 @@ def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
 
 def _unchanged(index: Store, names: Sequence[str]) -> list[str] | None:
     """Return the warnings of a refresh that changed nothing; None if a query is needed."""
-    if len(names) != 1 or not queue_prefetch.is_sent():
+    if len(names) != 1 or not early_answer.is_sent():
         return None
-    from yurt.lifecycle.refresh import early
+    from yurt.lifecycle.refresh.unchanged import unchanged
 
-    found = early.unchanged(index, names[0])
+    found = unchanged(index, names[0])
     return None if found is None else found.notes
 
 

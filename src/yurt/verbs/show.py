@@ -167,11 +167,11 @@ def show(
 
 def _refresh(index: Store, entry: Entry, *, usage: bool) -> tuple[list[str], RunFiles | None]:
     """Refresh the context of a run. Return warnings, and what a running run has written, if that came with it."""
-    from yurt.lifecycle.refresh import early
+    from yurt.lifecycle.refresh.unchanged import unchanged
 
     run, reads = entry.run, entry.status.state == "running" and not entry.run.tasks and not usage
     running = run.folder if reads and not kind_of(run.context_type).here else ""
-    seen = early.unchanged(index, run.context, running) if not entry.status.final else None
+    seen = unchanged(index, run.context, running) if not entry.status.final else None
     if seen is not None:
         return seen.notes, seen.files
     from yurt.lifecycle.refresh.refresh import refresh_contexts
