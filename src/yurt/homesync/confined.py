@@ -26,6 +26,8 @@ TRUNCATE_SINCE, SCOPES_SINCE = 3, 6
 OLDEST = 2
 """The first version with REFER: before it, nothing could be moved to the backups."""
 
+O_PATH = 0o10000000
+"""Opens a file only to name it."""
 DEVICES = ("/dev/null", "/dev/tty", "/dev/pts")
 
 
@@ -89,7 +91,7 @@ def _allow(library: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
     """Allow these rights below a path. One that does not exist stays forbidden."""
     if not Path(path).exists():
         return
-    folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    folder = os.open(path, O_PATH | os.O_CLOEXEC)
     try:
         library.syscall(ADD_RULE, ruleset, PATH_BENEATH, struct.pack("=Qi", rights, folder), 0)
     finally:
