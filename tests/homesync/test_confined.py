@@ -137,7 +137,7 @@ def test_a_link_in_the_backups_is_no_way_to_other_files(tmp_path: Path, monkeypa
 def test_a_path_of_unison_that_leads_out_of_the_home(path: str) -> None:
     out = f"new file ---->            {path}  \n".encode()
     summary = b"Synchronization complete at 1:00:00  (1 item transferred, 0 skipped, 0 failed)\n"
-    with pytest.raises(RefusedError, match="which is not below the home"):
+    with pytest.raises(RefusedError, match="is not a path below the home"):
         output.read(out, summary, "token")
 
 

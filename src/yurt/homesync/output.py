@@ -148,7 +148,7 @@ def below(name: bytes) -> str:
     path = os.fsdecode(name)
     if path and any(part in ("", ".", "..") for part in path.split("/")):
         raise RefusedError(
-            f"Unison printed the path {words.shown(path)}, which is not below the home",
+            f"{words.shown(path)}, which Unison printed, is not a path below the home",
             code="site-invalid",
             hint="one of the homes has sent it; look at it on the site, or ask its administrators",
         )
