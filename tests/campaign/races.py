@@ -2,8 +2,9 @@
 
 In each round several clients submit a race each, with a fault of its own, while a fault hits a site or a link. The
 user's code appends lines to a ledger on its site. It is a violation if an item of a race starts in two places or twice
-at once, without a restart policy twice at all, or in more places than its retries allow; if the index shows another winner than the ledgers, or none; if a race
-is not over at the end, or did not complete without a reason; and if jobs, keys or folders are left on a site.
+at once, without a restart policy twice at all, or in more places than its retries allow; if the index shows another
+winner than the ledgers, or none; if a race is not over at the end, or did not complete without a reason; and if jobs,
+keys or folders are left on a site.
 """
 
 from __future__ import annotations
