@@ -12,7 +12,8 @@ import pytest
 from yurt.backends.answers import LostStart
 from yurt.backends.slurm.states import UNANSWERED
 from yurt.errors import RefusedError, UnreachableError
-from yurt.lifecycle.race import again, submit, tend
+from yurt.lifecycle.outbox import lost_start
+from yurt.lifecycle.race import again, candidates, tend
 from yurt.model.progress import unwatched
 from yurt.model.run import Plan, Race, RestartPolicy, Run, RunRef, Status
 from yurt.sites import connect, folders
@@ -91,7 +92,7 @@ class Queue:
 def sites(monkeypatch: pytest.MonkeyPatch) -> Sites:
     found = Sites()
     found.open(RACE.folder)
-    monkeypatch.setattr(again, "send", lambda _store, _contexts, _watch: submit.Sent())
+    monkeypatch.setattr(again, "send", lambda _store, _contexts, _watch: candidates.Sent())
     monkeypatch.setattr(connect, "responding_backend", lambda _name: SimpleNamespace(claims=found, runs=Queue(found)))
     return found
 
@@ -170,7 +171,7 @@ def test_a_race_that_is_cancelled_gets_no_candidates(tmp_path: Path, sites: Site
 
 def test_a_race_without_candidates_submits_nothing(store: Store) -> None:
     """Another process has cancelled it while it was being prepared."""
-    assert submit.send(store, [], unwatched) == submit.Sent()
+    assert candidates.send(store, [], unwatched) == candidates.Sent()
 
 
 @pytest.mark.parametrize(
@@ -221,7 +222,7 @@ def fail(store: Store, sites: Sites, end_lost: LostStart = "over", policy: Resta
     lost = plan("b", "beta")
     lost = msgspec.structs.replace(lost, run=msgspec.structs.replace(lost.run, restart_policy=policy))
     store.settle(lost)
-    return again.goes_elsewhere(store, lost, sites)
+    return lost_start.leaves(store, lost, sites)
 
 
 def test_a_race_goes_on_without_a_winner_that_lost_its_node(store: Store, sites: Sites) -> None:
@@ -258,7 +259,7 @@ def test_a_lost_start_may_still_be_running(store: Store, sites: Sites) -> None:
     assert fail(store, sites, "wait")
     tend.tend_one(store, "r")
     entry = store.get("r")
-    assert entry is not None and (entry.status.state, entry.status.reason) == ("waiting", again.WAITS)
+    assert entry is not None and (entry.status.state, entry.status.reason) == ("waiting", lost_start.WAITS)
     assert len(states(store)) == 2 and sites.holders(RACE.folder) == {0: "b"}
 
 
@@ -266,7 +267,7 @@ def test_a_candidate_that_is_still_being_withdrawn_takes_no_part_in_the_next_rou
     fail(store, sites)
     store.change(["a", "b"], lambda _run, _status: Status(state="waiting", start=2, attempts=1))
     lost = store.plan("b")
-    assert lost is not None and not again.goes_elsewhere(store, lost, sites)
+    assert lost is not None and not lost_start.leaves(store, lost, sites)
 
 
 def test_a_race_that_cannot_go_on_yet(store: Store, sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:

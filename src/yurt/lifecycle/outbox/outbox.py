@@ -165,9 +165,9 @@ class _Sending:
         """Whether a candidate of a race, whose start was lost, leaves the next one to new candidates."""
         if plan.race is None or not plan.run.restart_policy.retries:
             return False
-        from yurt.lifecycle.race import again  # few runs are candidates
+        from yurt.lifecycle.outbox import lost_start  # few runs are candidates
 
-        return again.goes_elsewhere(self.store, plan, self.backend.claims)
+        return lost_start.leaves(self.store, plan, self.backend.claims)
 
     def _settled(self, run: str, draft: bytes) -> Plan | None:
         """Complete the plan of a run whose site was never reached. None: the run has failed; the site rejects it."""

@@ -5,8 +5,6 @@ If the claims themselves are on that site, the race gets a new folder of claims 
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -15,11 +13,11 @@ import msgspec
 from yurt.config import contexts
 from yurt.errors import UnreachableError, YurtError
 from yurt.lifecycle.outbox.cancellations import request, tell_cancel
+from yurt.lifecycle.race.candidates import as_new, current_plans, send
 from yurt.lifecycle.race.prepare import Taker, choose, moved, prepare, silent_sites
-from yurt.lifecycle.race.submit import send
-from yurt.model import ids, layout
+from yurt.model import ids
 from yurt.model.progress import Watch
-from yurt.model.race import current, item_of
+from yurt.model.race import item_of
 from yurt.model.run import Plan, Race, Run, Status
 from yurt.sites import connect
 from yurt.store import Entry, Store
@@ -62,23 +60,6 @@ def release(store: Store, whole: Plan, held: Held, who: str, watch: Watch) -> li
     store.add_candidates(race.id, made, Status())
     send(store, [plan.run.context for plan in made], watch)
     return [plan.run for plan in made]
-
-
-def current_plans(store: Store, race: str) -> list[tuple[Entry, Plan]]:
-    """Return the candidates of a race that no later one has replaced, with their plans."""
-    found = current([(entry.run, entry) for entry in store.several(store.candidates(race))])
-    plans = [(entry, store.plan(run.id)) for run, entry in found]
-    return [(entry, plan) for entry, plan in plans if plan is not None]
-
-
-def as_new(plan: Plan) -> Plan:
-    """Return the plan of a new candidate that replaces another one."""
-    created = time.time()
-    fresh = (ids.make_sweep if plan.run.tasks else ids.make)(created, int.from_bytes(os.urandom(4)))
-    folder = (layout.sweep if plan.run.tasks else layout.run)(plan.project_folder, fresh)
-    return msgspec.structs.replace(
-        plan, run=msgspec.structs.replace(plan.run, id=fresh, folder=folder, created=created, retry_of=plan.run.id)
-    )
 
 
 def _elsewhere(store: Store, whole: Plan, race: Race, others: Sequence[tuple[Entry, Plan]]) -> list[Plan]:

@@ -90,7 +90,7 @@ def _lost_its_node(look: Look, holders: dict[int, str]) -> tuple[Entry, Plan] | 
 
 
 def _go_on(store: Store, race: Race, lost: Entry, plan: Plan) -> list[str]:
-    from yurt.lifecycle.race import again  # it submits candidates with a module that imports this one
+    from yurt.lifecycle.race import again  # rarely needed
 
     try:
         return again.go_on(store, race, plan, lost.status)
