@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from yurt.config.text import content_of
 from yurt.errors import UserError
 from yurt.model import params
 from yurt.model.grid import Axis, Grid, GridError, Sets, checked, fixed, limited, shuffled, unique
@@ -87,7 +88,7 @@ def _values(name: str) -> str:
     """Return the content of a file that the user named with `@`."""
     file = Path(name).expanduser()
     _follow(file)
-    return file.read_text("utf-8-sig")
+    return content_of(file).decode("utf-8-sig")
 
 
 def _follow(file: Path) -> None:
