@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from yurt import quoting
 from yurt.cli import call
 from yurt.errors import YurtError
 
@@ -277,7 +277,7 @@ def stream(kind: str, data: Any) -> None:
 
 def command_line(command: Sequence[str]) -> str:
     """Return a command as typed in a shell."""
-    return quoting.join(command)
+    return shlex.join(command)
 
 
 def value(each: Any) -> str:
