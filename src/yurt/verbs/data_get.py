@@ -6,7 +6,7 @@ import posixpath
 from pathlib import Path
 
 from yurt.errors import UserError
-from yurt.lifecycle.plan import outside_files
+from yurt.lifecycle import outside_files
 from yurt.model.data import Manner
 from yurt.model.place import parse
 from yurt.model.progress import Watch, unwatched

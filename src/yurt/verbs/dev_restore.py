@@ -12,7 +12,7 @@ import msgspec
 
 from yurt.dev import moments
 from yurt.errors import NotFoundError, RefusedError, UserError
-from yurt.lifecycle.plan import outside_files
+from yurt.lifecycle import outside_files
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.workspace import Version
 from yurt.sites import folders

@@ -75,7 +75,7 @@ def _agreed(declared: Declared, project: Project) -> Declared:
     """Return a declaration. UnconfirmedError if it names addresses that are neither the user's nor confirmed, or if it
     is outside the project, or takes packages from there, and the user has not agreed to that."""
     from yurt.envs.addresses import foreign, on_this_machine
-    from yurt.lifecycle.plan import outside_files
+    from yurt.lifecycle import outside_files
 
     declared.check()
     folder = Path(declared.folder or project.folder)

@@ -93,7 +93,7 @@ def _values(name: str) -> str:
 
 def _follow(file: Path) -> None:
     """Raise UnconfirmedError if a file that the user named is in the project only by a link of the project."""
-    from yurt.lifecycle.plan import outside_files
+    from yurt.lifecycle import outside_files
     from yurt.sites.project import Project
 
     project = Project()
@@ -103,7 +103,7 @@ def _follow(file: Path) -> None:
 
 def _may_read(config: Path, file: Path) -> None:
     """Raise UnconfirmedError if a file of the project names a file with values that is outside the project."""
-    from yurt.lifecycle.plan import outside_files
+    from yurt.lifecycle import outside_files
     from yurt.sites.project import Project
 
     project = Project()
