@@ -59,6 +59,15 @@ LOOKS = (0.5, 2.0)
 START = 30.0
 """Seconds that the program has to reach the node the first time."""
 
+MOST = 256
+"""Connections of this machine at the same time; one more is closed."""
+
+PATIENCE = 60.0
+"""Seconds that a connection may wait for the node, and then for the first byte of either side."""
+
+LARGEST = max(2 * CHUNK, far.LARGEST_PACKET + 500)
+"""Bytes of a frame: a far end that sends more is not yurt's."""
+
 FIRST, LONGEST = 0.5, 15.0
 """Seconds to wait before the program is started again: at first, and at most."""
 
@@ -118,7 +127,7 @@ class Tunnel:
         """
         self._start, self._is_over, self._has_other, self._on_word = start, is_over, has_other, on_word
         self._links: dict[int, _Link] = {}
-        self._numbers = 0
+        self._numbers = self._open = 0
         self._reached = False
         """Whether the far end has ever been reached."""
         self._up = asyncio.Event()
@@ -130,23 +139,30 @@ class Tunnel:
         """When the far end counts as lost."""
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carry one connection of this machine."""
+        """Carry one connection of this machine. One that says nothing, or too many at once, are closed."""
+        self._open += 1
         try:
-            await self._up.wait()
+            if self._open > MOST:
+                return
+            async with asyncio.timeout(PATIENCE):
+                await self._up.wait()
             self._numbers += 1
             link = _Link(self._numbers, writer)
             self._links[link.number] = link
             self._send(OPEN, link.number)
+            silent = asyncio.get_running_loop().call_later(PATIENCE, link.end_if_silent)
             try:
                 await asyncio.gather(self._upwards(link, reader), link.downwards(self._send))
             finally:
+                silent.cancel()
                 if self._links.pop(link.number, None) is not None:
                     self._send(CLOSE, link.number)
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
             pass
         except asyncio.CancelledError:
             pass  # the loop ends; in Python 3.11, asyncio prints a traceback if this task ends as a cancelled one
         finally:
+            self._open -= 1
             writer.close()
 
     async def first(self, then: Callable[[], None]) -> None:
@@ -224,9 +240,9 @@ class Tunnel:
                 while True:
                     async with asyncio.timeout(SILENT) as self._limit:
                         kind, number, length = HEAD.unpack(await reader.readexactly(HEAD.size))
-                        content = await reader.readexactly(length) if kind in (DATA, PACKED, PAD) else b""
+                        content = await _content(reader, length) if kind in (DATA, PACKED, PAD) else b""
                     if kind == PACKED:
-                        kind, content = DATA, zlib.decompress(content)
+                        kind, content = DATA, _unpacked(content)
                     if kind == PAD:
                         self._padding = HEAD.pack(PAD, 0, length) + content
                     elif link := self._links.get(number):
@@ -267,6 +283,7 @@ class Tunnel:
     async def _upwards(self, link: _Link, reader: asyncio.StreamReader) -> None:
         """Send what this machine writes."""
         while part := await reader.read(CHUNK):
+            link.silent = False
             while part:
                 room = await link.room()
                 self._send(DATA, link.number, min(room, len(part)), part[:room])
@@ -288,6 +305,25 @@ class Tunnel:
             self._writer.write(self._padding)
 
 
+async def _content(reader: asyncio.StreamReader, length: int) -> bytes:
+    """Return the content of a frame. ConnectionError: it is larger than any that yurt's far end sends."""
+    if length > LARGEST:
+        raise ConnectionResetError
+    return await reader.readexactly(length)
+
+
+def _unpacked(content: bytes) -> bytes:
+    """Return the bytes of a frame that was compressed. ConnectionError: yurt's far end has not compressed it."""
+    expand = zlib.decompressobj()
+    try:
+        found = expand.decompress(content, CHUNK + 1)
+    except zlib.error:
+        raise ConnectionResetError from None
+    if not expand.eof or len(found) > CHUNK:
+        raise ConnectionResetError
+    return found
+
+
 class _Link:
     """One connection of this machine."""
 
@@ -297,10 +333,23 @@ class _Link:
         self._more = asyncio.Event()
         self._parts: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._gone = False
+        self._held = 0
+        """Bytes of the far end that this machine has not read yet."""
+        self.silent = True
+        """Whether no side has sent a byte."""
+
+    def end_if_silent(self) -> None:
+        if self.silent:
+            self.take(CLOSE, 0, b"")
+            self._writer.transport.abort()
 
     def take(self, kind: int, length: int, content: bytes) -> None:
-        """Receive a frame of the far end."""
+        """Receive a frame of the far end. ConnectionError: it sends more than it may."""
         if kind == DATA:
+            self.silent = False
+            self._held += len(content)
+            if self._held > WINDOW:
+                raise ConnectionResetError
             self._parts.put_nowait(content)
         elif kind == CREDIT:
             self.credit += length
@@ -326,6 +375,7 @@ class _Link:
             self._writer.write(part)
             await self._writer.drain()
             passed += len(part)
+            self._held -= len(part)
             if passed >= WINDOW // 4:
                 send(CREDIT, self.number, passed)
                 passed = 0
