@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from tests.store.test_saved import renewed
 from yurt.backends.answers import LostStart
 from yurt.backends.slurm.states import UNANSWERED
 from yurt.errors import RefusedError, UnreachableError
@@ -281,6 +282,22 @@ def test_a_race_that_cannot_go_on_yet(store: Store, sites: Sites, monkeypatch: p
     sites.up = True
     tend.tend_one(store, "r")
     assert state(store) == ("cancelled", "beta", []) and len(states(store)) == 2
+
+
+def test_a_race_survives_a_damaged_index(store: Store, sites: Sites) -> None:
+    """Its candidates are on their sites, its claims on the disk of the arbiter, and the race itself only here."""
+    sites.claim(RACE.folder, 0, "b")
+    with renewed(store) as found:
+        assert (state(found), found.candidates("r")) == (("waiting", "alpha", ["r"]), ["a", "b"])
+        assert found.outbox("alpha") == ["a"] and found.outbox("beta") == ["b"], "they may never have been submitted"
+        assert not found.candidates("a") and [each.run.id for each in found.newest()] == ["r"]
+        tend.tend_one(found, "r")
+        assert state(found) == ("starting", "beta", ["r"])
+        end(found)
+        tend.tend_one(found, "r")
+        assert state(found) == ("completed", "beta", [])
+        with renewed(found) as after:
+            assert not list(after.newest()), "it is over"
 
 
 def test_a_held_job_that_was_told_too_late_is_released(store: Store, sites: Sites) -> None:
