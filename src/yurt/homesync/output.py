@@ -14,7 +14,7 @@ import msgspec
 from yurt.homesync.outcomes import Skipped
 
 _SUMMARY = re.compile(
-    rb"^Synchronization (?:in)?complete at [^(\n]*\((?P<done>\d+) items? transferred,"
+    rb"^Synchronization (?:in)?complete at [^(\n]*\((?P<done>\d{1,18}) items? transferred,"
     rb"(?: \d+ partially transferred,)? \d+ skipped, \d+ failed\)\n",
     re.MULTILINE,
 )

@@ -13,6 +13,7 @@ import msgspec
 
 from yurt.errors import NotFoundError, RefusedError, YurtError
 from yurt.homesync.places import Place
+from yurt.model.site_words import moment, whole
 from yurt.sites.fan_out import side_by_side
 
 SCRIPT = Path(__file__).with_name("look.sh")
@@ -75,7 +76,8 @@ def look(
             answer = place.run(SCRIPT.read_text(), place.root, str(LARGEST), *wanted, timeout=TIMEOUT)
             if answer.code:
                 raise RefusedError(f"cannot look at {place.root} on {place.name}: {answer.errors}", code="site-refused")
-            found[place.name] = dict(zip(wanted, _read(answer.out), strict=True))
+            with place.host.reading():
+                found[place.name] = dict(zip(wanted, _read(answer.out), strict=True))
         except YurtError as error:
             found[place.name] = dict.fromkeys(wanted, UNKNOWN)
             errors.append(error)
@@ -92,12 +94,12 @@ def _read(out: bytes) -> list[HomeVersion]:
         found.append(
             HomeVersion(
                 kind=KINDS.get(kind, "other"),
-                size=int(size or 0),
-                time=float(time or 0),
+                size=whole(size.decode() or "0"),
+                time=moment(time.decode() or "0"),
                 mode=mode.decode(),
                 target=os.fsdecode(target),
                 digest=digest.decode(errors="replace").split(" ", 1)[0],
-                files=int(files or 0),
+                files=whole(files.decode().strip() or "0"),
             )
         )
     return found

@@ -49,6 +49,9 @@ class Stream:
             if not begun:
                 _noise, found, rest = held.partition(self._parcel.begin)
                 if not found:
+                    held = held[-len(self._parcel.begin) :]  # the rest is what dotfiles print
+                    if time.monotonic() > self._start:
+                        raise self._not_started()
                     continue
                 held, begun = rest, True
             if sure := wire.certain(self._parcel.end, held):
@@ -82,8 +85,11 @@ class Stream:
                 return
         if silence is not None and patience == silence:
             raise self._host.did_not_respond()
+        raise self._not_started()
+
+    def _not_started(self) -> UnreachableError:
         what = "the remote command did not start in time"
-        raise UnreachableError(f"{self._host.name}: {what}", code="timed-out", hint=RETRY)
+        return UnreachableError(f"{self._host.name}: {what}", code="timed-out", hint=RETRY)
 
     def close(self) -> None:
         """Stop the script if it still runs, and release its pipes."""

@@ -8,7 +8,7 @@ import msgspec
 
 from yurt.dev import added, holder
 from yurt.dev.added import AddedPackage
-from yurt.dev.ask import ask
+from yurt.dev.ask import ask, part
 from yurt.dev.desks import Desk
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
@@ -108,7 +108,7 @@ def _end(desk: Desk, store: Store, now: bool, drop: bool, watch: Watch) -> Resul
         notes = [f"{error.message}; {error.hint}"] if entry.status.state != "completed" else []
     elif ask_first:
         answer = _asked(store, entry, {"do": "down", "backup": True, "drop": drop}, watch)
-        version, packages = int(answer.get("version") or 0), added.read(answer.get("added"))
+        version, packages = part(entry, answer, "version", int) or 0, added.read(answer.get("added"))
         notes = [f"v{version}: {answer['note']}"] if answer.get("note") else []
         watch(Event(f"waiting for the end of run {entry.run.id}"))
         (entry,) = until_ended(store, [entry.run.id], timeout=ENDING)
