@@ -75,7 +75,7 @@ def snapshot_of(
 
 def _checked(outside: Sequence[Path], project: Project, *, by_project: bool) -> list[str]:
     """Return a warning if files in paths_to_copy look like secrets. UnconfirmedError as in `snapshot_of`."""
-    from yurt.lifecycle.plan import outside_files
+    from yurt.lifecycle import outside_files
 
     if by_project:
         outside_files.check(project, outside, "paths_to_copy of the project")
