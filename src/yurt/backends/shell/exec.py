@@ -65,7 +65,11 @@ class ShellExec:
         command = f"({shlex.join(words)}); printf '\\n%s %d\\n' {mark.decode().strip()} $?"
         rest, out = b"", []
         with ownership.stream(
-            self._host, [placement.folder], self.asked(command, placement.job), silence=silence
+            self._host,
+            [placement.folder],
+            self.asked(command, placement.job),
+            silence=silence,
+            part=f"job {placement.job}",
         ) as stream:
             for chunk in stream:
                 *lines, rest = (rest + chunk).split(b"\n")
