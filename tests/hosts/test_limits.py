@@ -217,9 +217,9 @@ def test_a_stopped_connection_of_yurt_is_replaced(tmp_path: Path, quick: None) -
     """The next command ends it, so that it never carries out what waits in its socket."""
     argv = program(tmp_path, 'case "$*" in *-M*) exit 0 ;; esac\nexit 3\n')
     host = SshHost("far", "a@far", program=argv)
-    code = "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); print(flush=True)"
+    code = "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); "
     named = ["bash", "-c", 'exec -a "$0" "$@"', f"ssh: {host.master.socket} [mux]", os.path.realpath(sys.executable)]
-    argv = [*named, "-c", f"{code}; time.sleep(600)", str(host.master.socket)]
+    argv = [*named, "-c", f"{code}print(flush=True); time.sleep(600)", str(host.master.socket)]
     environment = {**os.environ, "PYTHONHOME": sys.base_prefix}
     with subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment) as master:
         assert master.stdout is not None and master.stdout.readline()
