@@ -6,9 +6,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks import executions
 from benchmarks.figures import Figure, table
 from benchmarks.side_by_side import YURT, Bench, median, project
-from yurt.testing import executions
 
 TURNS = 21
 RATIO, PROGRAMS = 12, 15

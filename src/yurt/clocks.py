@@ -1,8 +1,9 @@
-"""All timeouts and intervals of yurt. YURT_CLOCKS can change them:
+"""The timeouts and intervals that YURT_CLOCKS can change:
 
     YURT_CLOCKS="settling=2 lease=12" yurt ps
 
-Intended for tests, which shorten waits and lengthen timeouts that a busy machine would exceed.
+Intended for tests, which shorten waits and lengthen timeouts that a busy machine would exceed. Other times
+are constants beside the code that they limit; how often yurt polls is in lifecycle/refresh/poll_interval.py.
 """
 
 from __future__ import annotations

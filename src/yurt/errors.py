@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
 Fault = Literal["user", "site", "transient", "bug"]
-Consent = Literal["address", "build", "file"]
-"""What a project may do only after its user has agreed: use an address, run code of a package here, upload a file."""
+Consent = Literal["address", "build", "file", "write"]
+"""What a project may do only after its user has agreed: use an address, run code of a package here, upload a file, or
+lead to a folder elsewhere that yurt writes to."""
 
 CODES: dict[str, str] = {
     "usage": "The command line, or an argument of a Python function, is invalid.",
@@ -191,13 +192,14 @@ def in_one_line(quoted: str) -> str:
 class UnconfirmedError(UserError):
     """A project wants something that its user has not agreed to: a question on a terminal, an error otherwise.
 
-    `names` are package indexes and other addresses, files of this machine, or packages to build from source code.
+    `names` are package indexes and other addresses, files or folders of this machine, or packages to build from source.
     """
 
     def __init__(self, message: str, *, kind: Consent, names: Sequence[str]) -> None:
         from shlex import quote
 
-        words = [f"--build {each}" if kind == "build" else in_one_line(quote(each)) for each in names]
+        option = {"build": "--build ", "write": "--write "}.get(kind, "")
+        words = [f"{option}{in_one_line(quote(each))}" for each in names]
         hint = f"if you trust the project that far, run `yurt trust {' '.join(words)}` in it"
         super().__init__(message, code="not-confirmed", hint=hint)
         self.kind, self.names = kind, list(names)

@@ -15,7 +15,6 @@ from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.user import User
 from yurt.backends import scripts
-from yurt.backends.job import quoting
 from yurt.lab import Lab
 from yurt.lab.cluster import inside
 from yurt.testing.waiting import eventually
@@ -47,7 +46,7 @@ def shell(request: pytest.FixtureRequest) -> list[str]:
 def own(storage: Path, shell: list[str], before: str = "") -> str:
     """Return why a folder is not safe; empty if it is. `before`: commands that replace programs."""
     text = scripts.text("own.sh", "job") + before
-    text += f'own {quoting.own_arguments([str(storage / name) for name in BELOW])} || echo "$? $unsafe"'
+    text += f'own {scripts.own_arguments([str(storage / name) for name in BELOW])} || echo "$? $unsafe"'
     done = subprocess.run([*shell, "-c", text], capture_output=True, text=True, check=True)
     assert not done.stderr
     return done.stdout.strip().replace(f"{storage}/", "").replace(str(storage), "storage")
@@ -135,7 +134,7 @@ def test_a_group_with_the_name_of_the_user_and_other_members(storage: Path) -> N
     os.chown(storage / "yurt", -1, 0)
     getent = "getent() { echo root:x:0:bob; }\n"
     text = getent + scripts.text("own.sh", "job")
-    text += f'own {quoting.own_arguments([str(storage / name) for name in BELOW])}; echo "$? $unsafe"'
+    text += f'own {scripts.own_arguments([str(storage / name) for name in BELOW])}; echo "$? $unsafe"'
     done = subprocess.run(["dash", "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout == f"40 other users can write to {storage}/yurt\n"
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import executions
 from tests.calls import YURT, call
 from yurt.backends import scripts
 from yurt.backends.job import script
@@ -25,7 +26,6 @@ from yurt.lifecycle.plan.plan import plan as planning
 from yurt.lifecycle.plan.request import Request
 from yurt.model import usage_samples
 from yurt.model.context import LOCAL
-from yurt.testing import executions
 from yurt.testing.runs import follow, submit
 from yurt.testing.waiting import eventually
 

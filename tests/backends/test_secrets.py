@@ -45,7 +45,7 @@ def joined(
     (folder / "secret.n1").write_bytes(shares.folder)
     lines = (line.split() for line in shares.environment.decode().splitlines())
     inherited = {name: value for name, value in os.environ.items() if name != "LC_ALL"}
-    environment = {**inherited, **{f"{secrets.PREFIX}{name}": text for name, text in lines}, **environment}
+    environment = {**inherited, **{f"YURT_SHARE_{name}": text for name, text in lines}, **environment}
     environment = {"YURT_SHARE": f"secret.{nonce}", **environment}
     argv = [*shell.split(), "-c", scripts.text("secrets.sh", "job") + SHOW, "job", names, nonce, *command]
     return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, check=False)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from yurt.backends import scripts
+from yurt.backends.shell import logs
 from yurt.backends.slurm import queries
 from yurt.lifecycle.files import metrics
 from yurt.model.files import LogPosition
 from yurt.model.log_chunks import LogChunks
-from yurt.model.poll import split_files
+from yurt.model.status_answer import split_files
 from yurt.testing.waiting import eventually
 
 PROGRAMS = ("wc", "tail", "head", "sleep")
@@ -35,7 +35,7 @@ def counted(tmp_path: Path) -> tuple[dict[str, str], Path]:
 
 def read(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> tuple[dict[str, bytes], LogChunks]:
     done = subprocess.run(
-        ["sh", "-c", scripts.text("tail.sh"), "sh", str(folder), *arguments], capture_output=True, check=True, env=env
+        ["sh", "-c", logs.script(many=False), "sh", str(folder), *arguments], capture_output=True, check=True, env=env
     )
     found = {"out": b"", "err": b""}
 
@@ -80,9 +80,9 @@ def test_following_an_idle_run_starts_few_programs(
         (folder / "err.log").write_text("warning\n")
     if many:
         words = ["yes", "", "600", *(word for each in folders for word in (str(each), "0", "0", ""))]
-        script = scripts.text("tail_many.sh")
+        script = logs.script(many=True)
     else:
-        words, script = [str(folders[0]), "0", "0", "", "yes"], scripts.text("tail.sh")
+        words, script = [str(folders[0]), "0", "0", "", "yes"], logs.script(many=False)
     output = tmp_path / "output"
     with output.open("wb") as stream:
         process = subprocess.Popen(["sh", "-c", script, "sh", *words], env=environment, stdout=stream)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.envs.conftest import write
@@ -153,6 +155,86 @@ def test_an_index_of_the_project_is_confirmed_before_it_is_contacted(
 
 
 @pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("requirements.txt", "six\n--extra-index-url file://{private}\n"),
+        ("requirements.txt", "six\n-i FILE:{home}/%70rivate?x#y\n"),
+        ("requirements.txt", "six\n--index-url {private}\n"),
+        ("requirements.txt", "six\n--index-url file://{here}/link\n"),
+        ("requirements.txt", "six\n--index-url file://{here}/a/../../me/%70rivate\n"),
+        ("requirements.txt", "six\n-r more.txt\n"),
+        ("pyproject.toml", '{head}[tool.uv]\nfind-links = ["{private}"]\n'),
+        ("pyproject.toml", '{head}[[tool.uv.index]]\nurl = " file:\\\\\\\\localhost{private}"\n'),
+        ("pyproject.toml", '{head}[tool.uv.pip]\nextra-index-url = ["file:{private}"]\n'),
+        ("uv.toml", 'index-url = "{private}"\n'),
+    ],
+)
+def test_packages_from_a_folder_outside_the_project(
+    user: User, credentials: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str
+) -> None:
+    for name, value in user.environment.items():
+        monkeypatch.setenv(name, value)
+    home = credentials.parent.parent
+    (home / "private").mkdir()
+    head = '[project]\nname = "x"\nversion = "1"\ndependencies = ["six"]\n'
+    (user.project / "link").symlink_to(home / "private")
+    (user.project / "a").symlink_to("b/c/d")
+    (user.project / "b/c/d").mkdir(parents=True)
+    write(user.project, {"more.txt": f"--extra-index-url {home}/private\n", "pyproject.toml": head})
+    given = text.format(private=home / "private", home=home, here=user.project, head=head)
+    write(user.project, {file: given})
+    monkeypatch.chdir(user.project)
+    source = msgspec.structs.replace(SITE, env="pyproject.toml" if file.endswith(".toml") else file)
+    with pytest.raises(UnconfirmedError, match="names ~/private, outside the project proj") as caught:
+        chosen(source, ["python"], Project(), own_setup=False)
+    assert (caught.value.kind, caught.value.names) == ("file", [str(home / "private")])
+    assert user.quick("trust", str(home / "private")).code == 0
+    assert chosen(source, ["python"], Project(), own_setup=False)[0] is not None
+
+
+def test_settings_by_a_link(user: User, credentials: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in user.environment.items():
+        monkeypatch.setenv(name, value)
+    write(credentials.parent.parent, {"mine.toml": "[pip]\n"})
+    write(user.project, {"requirements.txt": "six\n"})
+    (user.project / "uv.toml").symlink_to(credentials.parent.parent / "mine.toml")
+    monkeypatch.chdir(user.project)
+    with pytest.raises(UnconfirmedError, match=r"names ~/mine\.toml, outside the project proj"):
+        chosen(SITE, ["python"], Project(), own_setup=False)
+
+
+@pytest.mark.parametrize("link", ["results", "out", "out/deep"])
+def test_results_through_a_link_of_the_project(user: User, credentials: Path, link: str) -> None:
+    elsewhere = credentials.parent.parent / "private"
+    elsewhere.mkdir()
+    assert user.quick("run", "--wait", "sh", "-c", "echo 1 > made.txt").code == 0
+    (user.project / link).parent.mkdir(exist_ok=True)
+    (user.project / link).symlink_to(elsewhere)
+    words = ["fetch", "-"] if link == "results" else ["fetch", "-", "--to", "out/deep/er"]
+    refused = user.quick(*words, "--json")
+    error = json.loads(refused.out or refused.err)["error"]
+    assert error["code"] == "not-confirmed"
+    assert error["message"] == f"'{link}' is a link to ~/private, outside the project proj"
+    assert f"`yurt trust --write {elsewhere}`" in error["hint"]
+    assert not list(elsewhere.iterdir())
+    assert user.quick("trust", "--write", "~/private").out == f"--write {elsewhere}\n"
+    assert user.quick(*words).code == 0
+    assert list(elsewhere.rglob("made.txt"))
+
+
+def test_results_elsewhere_that_the_user_names(user: User, credentials: Path) -> None:
+    """No question: also if it is a link, and for a link within the project."""
+    home = credentials.parent.parent
+    (home / "private").mkdir()
+    (home / "mine").symlink_to(home / "private")
+    (user.project / "inner").symlink_to("real")
+    (user.project / "real").mkdir()
+    assert user.quick("run", "--wait", "sh", "-c", "echo 1 > made.txt").code == 0
+    for folder in (home / "mine", Path("inner"), Path("../elsewhere")):
+        assert user.quick("fetch", "-", "--to", str(folder)).code == 0
+
+
+@pytest.mark.parametrize(
     ("file", "text", "found"),
     [
         ("requirements.txt", "one\n-i http://evil.example/simple/\n", ["http://evil.example/simple"]),
@@ -230,6 +312,7 @@ def test_addresses_of_a_uv_lock_in_any_notation(
     assert foreign(named(folder, "uv.lock")) == found
 
 
+PACKAGES = '[project]\nname = "x"\nversion = "1"\ndependencies = '
 DEEP = "[" * 30_000
 BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))])
 
@@ -252,6 +335,14 @@ BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for 
             ("date", "environment.yml", "dependencies: [2024-99-99]\n", "is invalid"),
             ("lock", "uv.lock", f"x={'[' * 3000}", "nested too deeply"),
             ("dots", "uv.lock", f"{'a.' * 3000}b = 1\n", "nested more than 200 levels deep"),
+            ("many", "requirements.txt", "one\n" * 100_000, "more than 20,000 lines"),
+            ("chain", "requirements.txt", "-r 0.txt\n", "it includes more than 200 other files"),
+            (
+                "packages",
+                "pyproject.toml",
+                PACKAGES + "['one'," + "'one'," * 99_999 + "]\n",
+                "it names 100,000 packages",
+            ),
             ("settings", "uv.toml", f"x={'[' * 3000}", "nested too deeply"),
             ("syntax", "uv.toml", "x = $", "is invalid"),
             ("project", "pyproject.toml", f"x={'[' * 3000}", "nested too deeply"),
@@ -266,6 +357,8 @@ def test_a_file_that_no_one_wrote_by_hand(tmp_path: Path, file: str, text: str, 
         write(tmp_path, {"pyproject.toml": '[project]\nname = "x"\nversion = "1"\ndependencies = ["one"]\n'})
     write(tmp_path, {file: text})
     (tmp_path / "loop.txt").symlink_to("loop.txt")
+    (tmp_path / ".python-version").symlink_to("/dev/zero")
+    write(tmp_path, {f"{number}.txt": f"one\n-r {number + 1}.txt\n" for number in range(300)})
     code = (
         "import sys\nfrom pathlib import Path\n"
         "from yurt.envs.declared import named\nfrom yurt.errors import UserError\n"
@@ -291,6 +384,31 @@ def test_a_configuration_that_hides_its_depth(user: User, text: str) -> None:
     write(user.project, {"yurt.yaml": text})
     done = user.quick("run", "--dry-run", "train.py")
     assert "nested more than 200 levels deep" in done.err
+
+
+def test_a_configuration_that_is_a_bomb(user: User) -> None:
+    for words in (["train.py"], ["--config", "yurt.yaml", "train.py"]):
+        write(user.project, {"yurt.yaml": f"{BOMB}\ntags: *a39\n"})
+        done = user.quick("run", "--dry-run", *words)
+        assert "has more than 200,000 values, with aliases" in done.err
+
+
+def test_a_message_is_cut(user: User) -> None:
+    write(user.project, {"yurt.yaml": "\n".join(f"key{number}: 1" for number in range(20_000))})
+    done = user.quick("run", "--dry-run", "train.py")
+    assert "yurt.yaml has 20000 errors:" in done.err and "  and 19950 more" in done.err
+    (user.project / "yurt.yaml").unlink()
+    write(user.project, {"pyproject.toml": f"[tool.yurt]\n{'x' * 1_000_000} = 1\n"})
+    done = user.quick("run", "--dry-run", "train.py", "--json")
+    assert "characters are left out" in done.out and len(done.out) < 20_000
+
+
+@pytest.mark.parametrize("flag", ["--grid", "--config"])
+def test_values_from_a_pipe(user: User, flag: str) -> None:
+    os.mkfifo(user.project / "pipe")
+    write(user.project, {"grid.yaml": 'grid: {word: "@pipe"}\n'})
+    given = "word=@pipe" if flag == "--grid" else "grid.yaml"
+    assert "pipe: it is not a regular file" in user.quick("run", flag, given, "--dry-run", "train.py").err
 
 
 def test_values_of_a_grid_that_are_nested_too_deeply(user: User) -> None:

@@ -38,8 +38,8 @@ def test_start_up_budget(valgrind: str, bare: int, words: list[str], times: floa
 @pytest.mark.parametrize(
     ("words", "times"),
     [
-        pytest.param(["ps", "--cached"], 4.5, id="ps"),
-        pytest.param(["run", "--dry-run", "train.py"], 8.0, id="run"),
+        pytest.param(["ps", "--cached"], 5.2, id="ps"),
+        pytest.param(["run", "--dry-run", "train.py"], 8.2, id="run"),
     ],
 )
 def test_budget_of_frequent_verbs(valgrind: str, bare: int, words: list[str], times: float, tmp_path: Path) -> None:

@@ -217,12 +217,12 @@ def test_lines_of_keys(tmp_path: Path) -> None:
         "contexts:\n  a: &a\n    backend_type: local\n    resources:\n      cpu: 1\n    mem: 3G\n"
         "  b:\n    <<: *a\n    env: {A: 1}\n"
     )
-    assert contexts.line_of(file, "a", "type") == 3
-    assert contexts.line_of(file, "a", "resources") == 4
-    assert contexts.line_of(file, "a", "resources.cpu") == 5
-    assert contexts.line_of(file, "a", "resources.mem") == 6
-    assert contexts.line_of(file, "b", "type") == 3
-    assert contexts.line_of(file, "b", "variables") == 9
-    assert contexts.line_of(file, "b", "env") is None
-    assert contexts.line_of(file, "c", "type") is None
-    assert contexts.line_of(tmp_path / "none", "c", "type") is None
+    assert contexts.key_lines(file, "a")["type"] == 3
+    assert contexts.key_lines(file, "a")["resources"] == 4
+    assert contexts.key_lines(file, "a")["resources.cpu"] == 5
+    assert contexts.key_lines(file, "a")["resources.mem"] == 6
+    assert contexts.key_lines(file, "b")["type"] == 3
+    assert contexts.key_lines(file, "b")["variables"] == 9
+    assert "env" not in contexts.key_lines(file, "b")
+    assert "type" not in contexts.key_lines(file, "c")
+    assert not contexts.key_lines(tmp_path / "none", "c")

@@ -15,6 +15,7 @@ from yurt.envs import indexes, repository, uv_config
 from yurt.envs.declared import named
 from yurt.envs.download import Downloader
 from yurt.envs.resolve import resolve
+from yurt.envs.sdist import build_requirements
 from yurt.envs.target import Target
 from yurt.envs.wheels import fetch
 from yurt.errors import UnconfirmedError, UnreachableError, UserError
@@ -136,6 +137,59 @@ def test_no_address_with_a_variable_reaches_the_site(
         text = f"leak @ {files}/leak-1.0-py3-none-any.whl\n"
         with pytest.raises(UserError, match=r"address with the variable \$\{CLOUD_SECRET_KEY\}"):
             resolve(named(write(project, {"requirements.txt": text}), "requirements.txt"), TARGET)
+
+
+@pytest.fixture
+def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A wheel of the user, which no project may take."""
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "mine").mkdir()
+    return make_wheel(tmp_path / "mine", "private")
+
+
+@pytest.mark.parametrize("place", ["extra", "group", "override", "constraint"])
+def test_a_package_of_this_machine_is_not_read(project: Path, shelf: Path, private: Path, place: str) -> None:
+    make_wheel(shelf, "one")
+    local = f'["private @ file://{private}"]'
+    tables = {
+        "extra": f"[project.optional-dependencies]\ntrain = {local}\n",
+        "group": f"[dependency-groups]\ntrain = {local}\n",
+        "override": f"[tool.uv]\noverride-dependencies = {local}\n",
+        "constraint": f"[tool.uv]\nconstraint-dependencies = {local}\n",
+    }
+    own = '[project]\nname = "x"\nversion = "1"\ndependencies = ["one"]\n'
+    write(project, {"pyproject.toml": own + tables[place]})
+    parts = ["train"] if place in ("extra", "group") else []
+    lock = resolve(named(project, "pyproject.toml", parts=parts), TARGET)
+    assert [each.name for each in lock.packages] == ["one"]
+
+
+def test_members_of_a_workspace_are_not_looked_for(project: Path, shelf: Path, tmp_path: Path) -> None:
+    make_wheel(shelf, "one")
+    write(tmp_path / "mine", {"near/pyproject.toml": "x = $"})
+    text = '[project]\nname = "x"\nversion = "1"\ndependencies = ["one", "near"]\n[tool.uv.workspace]\n'
+    text += f'members = ["{tmp_path}/mine/*"]\n[tool.uv.sources]\nnear = {{ workspace = true }}\n'
+    lock = resolve(named(write(project, {"pyproject.toml": text}), "pyproject.toml"), TARGET)
+    assert [each.name for each in lock.packages] == ["one"]
+
+
+def test_a_package_of_this_machine_that_another_one_requires(project: Path, tmp_path: Path, private: Path) -> None:
+    """It would be uploaded."""
+    shelf = tmp_path / "theirs"
+    shelf.mkdir()
+    with serving(shelf) as index:
+        files = index.address.replace("/simple", "/files")
+        make_wheel(shelf, "leak", needs=f"private @ file://{private}")
+        text = f"leak @ {files}/leak-1.0-py3-none-any.whl\n"
+        with pytest.raises(UserError, match=r"private-1\.0-py3-none-any\.whl, which is on this machine"):
+            resolve(named(write(project, {"requirements.txt": text}), "requirements.txt"), TARGET)
+
+
+@pytest.mark.parametrize("line", ["-r /etc/passwd", "one\\n-f /srv", "../mine", "private @ file:///srv/private.whl"])
+def test_build_requirements_are_packages(shelf: Path, line: str) -> None:
+    make_sdist(shelf, "evil", pyproject__toml=f'[build-system]\nrequires = ["{line}"]\n')
+    with pytest.raises(ValueError, match="which is not a package"):
+        build_requirements(shelf / "evil-1.0.tar.gz")
 
 
 LINE = "--extra-index-url http://index.invalid/${CLOUD_SECRET_KEY}/simple"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import socket
 import stat
@@ -17,7 +18,6 @@ from pathlib import Path
 
 import pytest
 
-from yurt import quoting
 from yurt.clocks import clocks, ending_by, within
 from yurt.config.lock import locked
 from yurt.errors import RefusedError, UnreachableError
@@ -80,7 +80,7 @@ def test_a_stopped_connection_of_the_users_own(tmp_path: Path, quick: None) -> N
         error = failure(SshHost("frozen", "a@frozen", ["-F", str(config)]))
     assert (error.code, error.exit_code) == ("ssh-timeout", 4)
     assert error.message == "frozen: the connection that your ssh configuration shares does not respond"
-    assert error.hint.endswith(f"`rm {quoting.quote(str(own))}`"), error.hint
+    assert error.hint.endswith(f"`rm {shlex.quote(str(own))}`"), error.hint
 
 
 def test_what_takes_too_long_to_connect_is_ended_with_its_children(tmp_path: Path, quick: None) -> None:

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yurt.clocks import clocks
-from yurt.model.poll import valid_mark
 from yurt.model.run import FINAL, RestartPolicy, State, Status
 from yurt.model.state import (
     ATTEMPTS,
@@ -24,6 +23,7 @@ from yurt.model.state import (
     next_status,
     signal_name,
 )
+from yurt.model.status_answer import valid_mark
 
 CLOCKS = clocks()
 

@@ -273,6 +273,7 @@ def test_folders_of_yurt_are_left_out(project: Path, store: Path, tmp_path: Path
     [
         *product([True, False], [".gitignore", ".yurtignore", "src/.gitignore"]),
         (True, ".git/info/exclude"),
+        (True, ".git/config"),
     ],
 )
 def test_a_pipe_that_git_would_wait_for(

@@ -54,7 +54,7 @@ def steps(found: list[curves.Point]) -> list[tuple[float, float]]:
 
 
 def only(run: str = RUN) -> dict[str, list[tuple[float, float]]]:
-    (found,) = curves.of([entry(run)])
+    (found,) = curves.Reader().of([entry(run)])
     return {name: steps(points) for name, points in found.curves.items()}
 
 
@@ -71,10 +71,10 @@ def test_lines_that_are_too_long() -> None:
     """They are left out, whatever is before and after them, and counted."""
     long = [b"{" + b"x" * (curves.LONGEST * times + more) for times in (1, 3) for more in (-1, 0, 1)]
     logged(RUN, "metrics.jsonl", lines({"loss": 3}) + b"".join(b"%s\n" % each for each in long) + lines({"loss": 2}))
-    (found,) = curves.of([entry(RUN)])
+    (found,) = curves.Reader().of([entry(RUN)])
     assert steps(found.curves["loss"]) == [(0, 3), (1, 2)] and found.long_lines == len(long)
     logged(f"{RUN}a", "metrics.jsonl", lines({"loss": 1}) + long[-1])
-    (found,) = curves.of([entry(f"{RUN}a")])
+    (found,) = curves.Reader().of([entry(f"{RUN}a")])
     assert steps(found.curves["loss"]) == [(0, 1)] and found.long_lines == 1
 
 
@@ -136,8 +136,8 @@ def test_tasks_of_a_sweep_in_order() -> None:
     for task in (10, 2):
         logged(SWEEP, f"tasks/{task}/metrics.jsonl", lines({"step": 1, "loss": task}))
     logged(SWEEP, "tasks/3/exit.json", b"{}")
-    assert [each.run for each in curves.of([entry(SWEEP, tasks=20)])] == [f"{SWEEP}.2", f"{SWEEP}.10"]
-    assert [each.run for each in curves.of([entry(f"{SWEEP}.10"), entry(f"{SWEEP}.3")])] == [f"{SWEEP}.10"]
+    assert [each.run for each in curves.Reader().of([entry(SWEEP, tasks=20)])] == [f"{SWEEP}.2", f"{SWEEP}.10"]
+    assert [each.run for each in curves.Reader().of([entry(f"{SWEEP}.10"), entry(f"{SWEEP}.3")])] == [f"{SWEEP}.10"]
 
 
 def test_only_changed_runs_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:

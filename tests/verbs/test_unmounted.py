@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.user import User
-from yurt.backends.job import quoting
+from yurt.backends import scripts
 from yurt.backends.shell import ownership
 from yurt.testing.waiting import eventually
 
@@ -69,5 +69,5 @@ def test_every_verb(user: User, storage: Path) -> None:
 )
 @pytest.mark.parametrize("shell", ["dash", "bash"])
 def test_which_disks_are_there(tmp_path: Path, make: str, code: int, shell: str) -> None:
-    text = f"{make}\n{ownership.MOUNTED}mounted {quoting.own_arguments([f'{tmp_path}/disk/yurt'])}"
+    text = f"{make}\n{ownership.MOUNTED}mounted {scripts.own_arguments([f'{tmp_path}/disk/yurt'])}"
     assert subprocess.run([shell, "-c", text], cwd=tmp_path, check=False).returncode == code

@@ -12,13 +12,14 @@ from tests.user import User
 from yurt.clocks import clocks
 from yurt.config import contexts, facts
 from yurt.lifecycle.refresh.local_ends import LocalEnds
+from yurt.lifecycle.refresh.poll_interval import longest_pause, next_pause
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.run import Run, Status
 from yurt.sites import connect
 from yurt.store import Entry
 from yurt.testing.waiting import eventually
-from yurt.verbs.wait import longest_pause, next_pause, wait
+from yurt.verbs.wait import wait
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from yurt.api.errors import BrokenExecutorError, CallError
 from yurt.api.future import Call, is_withdrawn, settle
 from yurt.backends.kinds import kind_of
 from yurt.errors import YurtError
-from yurt.lifecycle.refresh import archive
+from yurt.lifecycle.refresh import archive, poll_interval
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids
 from yurt.model.calls import CallResult
@@ -61,7 +61,7 @@ class Receiver:
 
     def __init__(self, context: str, kind: str, files: Files, broken: Callable[[BrokenExecutorError], None]) -> None:
         self._context, self._files, self._on_broken = context, files, broken
-        self._shortest, self._longest = kind_of(kind).pauses
+        self._shortest, self._longest = poll_interval.bounds(kind)
         self._share = POLL_SHARE if kind_of(kind).here else 0
         self._changed = threading.Condition()
         self._open: list[Submitted] = []
@@ -151,7 +151,7 @@ class Receiver:
                 if failures == MAX_FAILURES:
                     raise
                 self._warn(text if of_site else f"cannot refresh the calls on {self._context}: {text}")
-            pause = self._shortest if news else min(pause * 1.3, self._longest)
+            pause = self._shortest if news else min(pause * poll_interval.GROWTH, self._longest)
             # On this machine, calls and polls use the same cores.
             pause = max(pause, min(self._share * (time.monotonic() - began), self._longest))
             if self._result_is_late():

@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from yurt.model.poll import RunFiles
 from yurt.model.state import Observation
+from yurt.model.status_answer import RunFiles
 from yurt.model.storage import TierUse
 
 

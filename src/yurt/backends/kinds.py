@@ -16,12 +16,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """Whether yurt probes the site for facts before it plans a run."""
     has_host: bool = True
     """Whether there is a host to run commands on."""
-    pauses: tuple[float, float] = (0.5, 15.0)
-    """Seconds between two polls: the first and the longest interval."""
 
 
 KINDS = {
-    "local": Kind(here=True, pauses=(0.02, 2.0)),
+    "local": Kind(here=True),
     "slurm": Kind(scheduler=True, probed=True),
     "kubernetes": Kind(scheduler=True, has_host=False),
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -27,3 +29,9 @@ def plain_slurm() -> str:
 def text(name: str, package: str = "shell") -> str:
     """Return a script of a package, with the file names of a run folder filled in."""
     return layout.fill_in((PACKAGES / package / name).read_text())
+
+
+def own_arguments(paths: Sequence[str]) -> str:
+    """Return the arguments of `own` (own.sh) for yurt's folder on a site and paths below it."""
+    storage = paths[0].rpartition("/")[0] or "/"
+    return " ".join(shlex.quote(path) for path in [storage, *paths])

@@ -11,7 +11,6 @@ import click
 from yurt.cli.call import App, current, enable_gc, invoke, plain
 from yurt.cli.completers import context_names, run_names
 from yurt.cli.declare import CONTEXT_HELP, NOT_EMPTY, ONLY_CONTEXT, DeclaredVerb, Parameter, global_options
-from yurt.lean_imports import load_msgspec
 
 __all__ = [
     "CONTEXT_HELP",
@@ -133,7 +132,6 @@ class Group(_WithExamples, click.Group):
         cmd_name = self.other_names.get(cmd_name, cmd_name)
         if cmd_name not in self.lazy:
             return super().get_command(ctx, cmd_name)
-        load_msgspec()
         module, _, attribute = self.lazy[cmd_name][0].partition(":")
         found: click.Command | DeclaredVerb = getattr(import_module(module), attribute)
         return found.command if isinstance(found, DeclaredVerb) else found

@@ -173,6 +173,8 @@ def probe(name: str, deep: bool, internet: str, timeout: float) -> None:
 
 def print_facts(facts: Facts) -> None:
     """Print a summary of a site."""
+    from yurt.model.facts import largest_array
+
     where = f"{facts.user}@{facts.host}"
     slurm_name = f"Slurm {facts.slurm_version} '{facts.cluster}'" if facts.slurm_version else "no Slurm"
     print(render.plain(f"{where}: {slurm_name}"))
@@ -191,7 +193,7 @@ def print_facts(facts: Facts) -> None:
         "qos": ", ".join(
             each.name + (f" (at most {each.max_submit} jobs)" if each.max_submit else "") for each in facts.qos
         ),
-        "arrays": f"up to {facts.max_array - 1} tasks" if facts.slurm_version else "",
+        "arrays": f"up to {largest_array(facts)} tasks" if facts.slurm_version else "",
         "requeue": ("yes" if facts.requeue else f"no: {facts.requeue_refusal}") if slurm else "",
         "jobs from home": ("yes" if not facts.home_refusal else f"no: {facts.home_refusal}") if slurm else "",
         "storage": ", ".join(f"{each.name} {each.path} ({space(each.free_mb)} free)" for each in facts.tiers),

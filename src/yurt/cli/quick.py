@@ -13,7 +13,6 @@ from typing import Any
 
 from yurt.cli import call
 from yurt.cli.declare import NOT_EMPTY, DeclaredVerb, Parameter, global_options
-from yurt.lean_imports import load_msgspec
 
 VERBS = ("ps", "run", "show", "logs", "wait", "fetch", "cancel")
 """The verbs that are declared without click; each is a function in the module of its name."""
@@ -46,7 +45,6 @@ def parse(arguments: Sequence[str]) -> Parsed | None:
         if not rest or rest[0] not in VERBS or "--" in arguments[: len(arguments) - len(rest)]:
             return None
         _set(app, values)
-        load_msgspec()
         verb: DeclaredVerb = getattr(import_module(f"yurt.cli.{rest[0]}"), rest[0])
         options = [each for each in verb.parameters if each.is_option]
         values, words = _options(options, rest[1:], interspersed=verb.interspersed)

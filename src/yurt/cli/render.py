@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from yurt import quoting
 from yurt.cli import call
 from yurt.errors import YurtError
 
@@ -39,7 +39,7 @@ def show(kind: str, data: Any, print_text: Callable[[], None], *, requested: boo
     if requested or not now.quiet:
         print_text()
     for warning in now.warnings:
-        print(f"yurt: warning: {escaped(warning)}", file=sys.stderr)
+        print(f"yurt: warning: {escaped(cut(warning))}", file=sys.stderr)
 
 
 def result(found: Result[Any], print_text: Callable[[], None], *, requested: bool = False) -> int:
@@ -55,16 +55,16 @@ def error(fault: YurtError, *, as_json: bool, plain: bool = False) -> None:
         # Arguments of the user may be invalid UTF-8, which JSON cannot contain.
         message, hint = (
             text.encode(errors="surrogateescape").decode(errors="backslashreplace")
-            for text in (fault.message, fault.hint)
+            for text in (cut(fault.message), cut(fault.hint))
         )
         body = {"code": fault.code, "fault": fault.fault, "message": message, "hint": hint}
         _print_json({"yurt": ENVELOPE, "error": body})
         return
     colour = sys.stderr.isatty() and colours_wanted() and not plain
     red, dim, off = ("\033[31m", "\033[2m", "\033[0m") if colour else ("", "", "")
-    print(f"{red}yurt:{off} {escaped(fault.message)}", file=sys.stderr)
+    print(f"{red}yurt:{off} {escaped(cut(fault.message))}", file=sys.stderr)
     if fault.hint:
-        print(f"{dim}  hint:{off} {escaped(fault.hint)}", file=sys.stderr)
+        print(f"{dim}  hint:{off} {escaped(cut(fault.hint))}", file=sys.stderr)
 
 
 def as_bug(error: Exception, arguments: list[str]) -> Bug:
@@ -228,6 +228,18 @@ def plain(text: str) -> str:
     return text if text.isprintable() else "".join(char if char.isprintable() else "�" for char in text)
 
 
+LONGEST_MESSAGE = 10_000
+"""Characters of a message: a file of a project or an answer of a site may be quoted in it."""
+
+
+def cut(text: str) -> str:
+    """Return a message without the middle of a very long one."""
+    if len(text) <= LONGEST_MESSAGE:
+        return text
+    most = LONGEST_MESSAGE // 2
+    return f"{text[:most]} ... ({len(text) - 2 * most:,} characters are left out) ... {text[-most:]}"
+
+
 def escaped(text: str) -> str:
     """Return a message with control characters written as \\x1b: a site may have chosen them."""
     if text.isprintable():
@@ -265,7 +277,7 @@ def stream(kind: str, data: Any) -> None:
 
 def command_line(command: Sequence[str]) -> str:
     """Return a command as typed in a shell."""
-    return quoting.join(command)
+    return shlex.join(command)
 
 
 def value(each: Any) -> str:

@@ -146,11 +146,6 @@ def current_name(flag: str = "") -> str:
     return flag or os.environ.get("YURT_CONTEXT") or read(default_file()).current_context or LOCAL.name
 
 
-def line_of(file: Path, context: str, key: str) -> int | None:
-    """Return the line that sets a key of a context, under any of its names; None if the file does not set it."""
-    return key_lines(file, context).get(key)
-
-
 def key_lines(file: Path, context: str) -> dict[str, int]:
     """Return the line of every key that a context sets, by canonical name (also resources.cpu and so on)."""
     return _parsed(file).lines.get(context, {})

@@ -15,10 +15,10 @@ import msgspec
 
 from yurt.config import faults, services, stage
 from yurt.config.project import KEYS as SETTINGS
-from yurt.config.text import text_of
+from yurt.config.text import content_of, text_of
 from yurt.errors import UserError
 from yurt.model import params
-from yurt.model.context_check import Fault, described, unknown
+from yurt.model.context_check import GUESSED, Fault, described, unknown
 from yurt.model.context_keys import tidy
 from yurt.model.grid import Axis, GridError, checked
 from yurt.model.grid_text import axes, column
@@ -142,7 +142,8 @@ class _Reader:
             elif key in OF_PROJECT:
                 self._wrong((key,), "is a project setting, not a key of an experiment; move it to yurt.yaml")
             else:
-                self.faults.append(unknown((key,), list(EXAMPLES), EXAMPLES, "an experiment"))
+                similar = EXAMPLES if len(self.faults) < GUESSED else {}
+                self.faults.append(unknown((key,), list(EXAMPLES), similar, "an experiment"))
         if ignored:
             self.warnings.append(f"{self.file}: ignored keys that yurt does not use: {', '.join(ignored)}")
 
@@ -230,7 +231,7 @@ class _Reader:
     def _values_in(self, name: str) -> str:
         """Return the content of a file with values, which an experiment file names relative to itself."""
         self.may_read(self.file.parent / name)
-        return (self.file.parent / name).read_text("utf-8-sig")
+        return content_of(self.file.parent / name).decode("utf-8-sig")
 
     def _values(self, value: Any) -> Sequence[Any]:
         if isinstance(value, str):

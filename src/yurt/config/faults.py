@@ -10,6 +10,9 @@ from yurt.config import paths
 from yurt.errors import UserError
 from yurt.model.context_check import Fault
 
+MOST = 50
+"""How many faults a message lists; it counts the others."""
+
 
 def editor() -> str:
     """Return the user's editor command."""
@@ -20,7 +23,9 @@ def error(file: Path | str, faults: Sequence[Fault], lines: Mapping[tuple[str, .
     """Return one error for all faults, ordered by line, with the command to edit the file as its hint."""
     rows = sorted(((line_of(fault.path, lines), fault.sentence) for fault in faults), key=lambda each: each[0])
     if len(rows) > 1:
-        message = "\n".join([f"{file} has {len(rows)} errors:", *(f"  line {line}: {text}" for line, text in rows)])
+        listed = [f"  line {line}: {text}" for line, text in rows[:MOST]]
+        more = [f"  and {len(rows) - MOST} more"] if len(rows) > MOST else []
+        message = "\n".join([f"{file} has {len(rows)} errors:", *listed, *more])
     else:
         ((line, problem),) = rows
         message = f"{file}:{line}: {problem}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -166,13 +167,11 @@ def as_typed(path: str | Path) -> str:
     """Return a path as typed in a shell: with ~ for the home folder, quoted if necessary."""
     from pathlib import Path
 
-    from yurt import quoting
-
     home = f"{Path.home()}/"
     text = str(path)
     if text.startswith(home):
-        return "~/" + quoting.quote(text[len(home) :])
-    return quoting.quote(text)
+        return "~/" + shlex.quote(text[len(home) :])
+    return shlex.quote(text)
 
 
 def invoking_user() -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -125,11 +126,10 @@ def _flag(row: Row) -> str:
 def _example(row: Row, separator: str) -> str:
     """Return the example of a setting as typed in a shell; only the first item of several without a separator."""
     from yurt.config import yaml_text
-    from yurt.quoting import quote
 
     value = yaml_text.parse(row.example)
     if isinstance(value, dict):
         items = [name if text is None else f"{name}={text}" for name, text in value.items()]
     else:
         items = [str(each) for each in (value if isinstance(value, list) else [value])]
-    return quote(separator.join(items) if separator else items[0])
+    return shlex.quote(separator.join(items) if separator else items[0])

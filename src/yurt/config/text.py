@@ -26,7 +26,7 @@ def text_of(file: Path, *, trusted: bool = False) -> str:
     A `trusted` file decides which programs run on this machine: UserError if another user can change it.
     """
     try:
-        content = _content(file, trusted=trusted)
+        content = content_of(file, trusted=trusted)
         if _depth(content) > DEEPEST:
             raise UserError(f"cannot read {file}: it is nested more than {DEEPEST} levels deep", code="config-invalid")
         return content.removeprefix(BYTE_ORDER_MARK).decode().replace("\r\n", "\n")
@@ -53,8 +53,11 @@ def check_size(file: Path, about: os.stat_result) -> None:
         )
 
 
-def _content(file: Path, *, trusted: bool) -> bytes:
-    """Read a regular file, or a pipe that the shell passes as /dev/fd/N. Never waits for another pipe."""
+def content_of(file: Path, *, trusted: bool = False) -> bytes:
+    """Read a regular file, or a pipe that the shell passes as /dev/fd/N. Never waits for another pipe.
+
+    UserError for anything else, and for a file that is too large. OSError if it cannot be read.
+    """
     piped = str(file).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/"))
     with os.fdopen(os.open(file, os.O_RDONLY | (0 if piped else os.O_NONBLOCK)), "rb") as opened:
         about = os.fstat(opened.fileno())

@@ -1,4 +1,4 @@
-"""What the user has agreed to, for each project: package indexes, files to upload, packages to build on this machine.
+"""What the user has agreed to, for each project: package indexes, files to upload, folders to write to, builds here.
 
 A file in the data folder, which no project can change. A project is its folder: a checkout elsewhere is another one.
 """
@@ -26,9 +26,11 @@ class Trusted(msgspec.Struct, frozen=True):
     """Packages whose build code may run on this machine."""
     files: list[str] = []
     """Files and folders of this machine outside the project that it may upload."""
+    writes: list[str] = []
+    """Folders and files outside the project to which yurt may write when a link of the project leads there."""
 
 
-FIELDS: dict[Consent, str] = {"address": "addresses", "build": "builds", "file": "files"}
+FIELDS: dict[Consent, str] = {"address": "addresses", "build": "builds", "file": "files", "write": "writes"}
 
 
 def of(label: str, folder: str = "") -> Trusted:

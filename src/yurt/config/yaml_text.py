@@ -20,17 +20,42 @@ _DEEPEST = 6  # yurt's files are not nested deeper; an anchor may contain itself
 
 
 _HARMLESS = 4000
-"""Characters that cannot nest so deeply that the parser in C, which makes values by recursion, crashes."""
+"""Characters that, without an alias, cannot nest so deeply that the parser in C, which makes values by recursion,
+crashes."""
+
+MOST_VALUES = 200_000
+"""Maximum number of values in a file once every alias is replaced by what it stands for."""
 
 
-def _check_depth(text: str) -> None:
-    """yaml.YAMLError if a text is nested too deeply. Its events are made without recursion."""
+def check_size(text: str, most: int = MOST_VALUES, *, endless: bool = False) -> None:
+    """yaml.YAMLError if a text is nested too deeply, or if it has more values than `most`, also by its aliases.
+
+    `endless`: also if a list or mapping contains itself; else the checks of its key report that.
+    The parser in C needs no stack for nesting, but what makes values from its events does, and crashes.
+    """
     events: Any = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    depth = 0
+    opened: list[tuple[str | None, int]] = []
+    sizes: dict[str | None, int] = {}
+    values, problem = 0, ""
     for event in events:
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            problem = f"it is nested more than {DEEPEST} levels deep"
+        if isinstance(event, yaml.ScalarEvent):
+            values += 1
+            if event.anchor is not None:
+                sizes[event.anchor] = 1
+        elif isinstance(event, yaml.AliasEvent):
+            values += sizes.get(event.anchor, 1)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            opened.append((event.anchor, values))
+            sizes[event.anchor] = most if endless else 1  # while it is open, an alias to it has no end
+            values += 1
+            if len(opened) > DEEPEST:
+                problem = f"it is nested more than {DEEPEST} levels deep"
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = opened.pop()
+            sizes[anchor] = values - before
+        if values > most:
+            problem = f"it has more than {most:,} values, with aliases"
+        if problem:
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
 
 
@@ -38,8 +63,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     yaml_implicit_resolvers: dict[str | None, list[tuple[str, re.Pattern[str]]]] = {}
 
     def __init__(self, text: str) -> None:
-        if len(text) > _HARMLESS:
-            _check_depth(text)
+        if len(text) > _HARMLESS or "&" in text:
+            check_size(text)
         super().__init__(text)
 
 

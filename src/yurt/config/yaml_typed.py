@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from yurt.config.yaml_text import Strict
+from yurt.model.context_check import described
 
 _TRUTH = re.compile(r"(true|True|TRUE)|false|False|FALSE")
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]*)|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -35,7 +36,9 @@ class _Typed(Strict):
                 else float(text.replace(".", "") if _NEITHER.match(text) else text)
             )
         except ValueError:
-            raise yaml.constructor.ConstructorError(None, None, f"'{text}' is not a number", node.start_mark) from None
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{described(text)} is not a number", node.start_mark
+            ) from None
 
     def word(self, node: Any) -> str:
         text: str = self.construct_scalar(node)

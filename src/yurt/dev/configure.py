@@ -89,7 +89,7 @@ def time_limit(wanted: Context, facts: Facts | None) -> tuple[int | None, str]:
     if facts is None:
         return None, ""
     usual = HOURS * 60
-    partition = facts.partition(wanted.partition or facts.default_partition)
+    partition = facts.partition_of(wanted.partition)
     most = partition.max_minutes if partition is not None else None
     if most is None or most >= usual:
         return usual, ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -84,9 +83,3 @@ def fault(check: str, text: str, remedy: str, *, detail: str = "", fix: Fix | No
 def chmod(mode: str, path: str) -> Fix:
     """Return the fix for a path with wrong permissions."""
     return Fix(title=f"change the permissions of {path}", command=["chmod", mode, path])
-
-
-def worst(findings: Sequence[Finding]) -> Outcome:
-    """Return the most serious result: fault, warning or ok."""
-    found = {each.result for each in findings}
-    return "fault" if "fault" in found else "warning" if "warning" in found else "ok"

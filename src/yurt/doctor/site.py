@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
-from yurt.backends.job.quoting import quote
 from yurt.backends.shell.doctor import Site
 from yurt.backends.shell.ownership import refused
 from yurt.backends.slurm import versions

@@ -10,14 +10,7 @@ import msgspec
 from yurt.envs import pyproject, requirements
 from yurt.envs.declared import Declared
 from yurt.envs.target import Target
-
-try:  # hashlib would load all of OpenSSL, which takes longer than the rest of a command
-    from _sha2 import sha256  # type: ignore[import-not-found]
-except ImportError:
-    try:
-        from _sha256 import sha256  # type: ignore[import-not-found]
-    except ImportError:  # pragma: no cover: a Python that is not CPython
-        from hashlib import sha256
+from yurt.model.digest import sha256_name
 
 
 def address(
@@ -39,7 +32,7 @@ def address(
     }
     if wheelhouse:
         parts["wheelhouse"] = list(wheelhouse)
-    digest: str = sha256(msgspec.json.encode(parts, order="deterministic", enc_hook=str)).hexdigest()
+    digest = sha256_name(msgspec.json.encode(parts, order="deterministic", enc_hook=str))
     return digest[:16]
 
 

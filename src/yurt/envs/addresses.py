@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from yurt.envs import conda_file, indexes, pyproject, requirements, uv_config, uv_lock, uv_program
 from yurt.envs.declared import Declared, pip_lines
@@ -20,6 +21,9 @@ SCP = re.compile(r"(?:^|@\s*)((?:git\+)?[\w.-]+@[\w.-]+:[^\s;#]+)")
 HOST = re.compile(r"[a-z0-9.-]+(?::\d+)?|\[[0-9a-f:.]+\](?::\d+)?")
 IN_BRACKETS = re.compile(rf"[\[=,'\"]\s*({SCHEME}[^\s#'\",\]]+)", re.IGNORECASE)
 """An address in a requirement for conda, such as `one[url=https://...]`."""
+CONTROL = "".join(map(chr, range(0x21)))
+"""Characters that uv ignores around an address."""
+
 PYTORCH = "pytorch.org"
 """uv itself takes PyTorch from there, with --torch-backend."""
 
@@ -58,6 +62,43 @@ def plain(address: str) -> str:
 def _in_ascii(host: str) -> str:
     """Return a host whose letters cannot be mistaken for others."""
     return ".".join(each if each.isascii() else f"xn--{each.encode('punycode').decode()}" for each in host.split("."))
+
+
+def on_this_machine(declared: Declared) -> list[Path]:
+    """Return the folders of this machine that a project names as package indexes, which uv reads."""
+    found: list[str] = []
+    for name in declared.files:
+        if name == "pyproject.toml":  # for the indexes that it names as sources, uv reads the file itself
+            found += uv_config.places(pyproject.relevant(declared.text(name))["uv"])
+        elif name == "uv.toml":
+            found += uv_config.places(uv_config.of_project(declared))
+        elif declared.kind == "requirements" and not name.endswith((".toml", ".lock")):
+            found += [each.value for each in requirements.read(declared.text(name)) if each.kind == "index"]
+    return list(dict.fromkeys(path for each in found for path in _paths(each)))
+
+
+def _paths(place: str) -> Iterator[Path]:
+    """Yield the path of a folder or of an address with `file:`; nothing for another address.
+
+    uv takes `..` away before it follows links, which may be another folder, so that is yielded, too.
+    """
+    url = re.sub(r"[\t\n\r]", "", place.strip(CONTROL))
+    if found := re.match(r"file:/*(?:(?<=//)localhost(?=/))?([^?#]*)", url.replace("\\", "/"), re.IGNORECASE):
+        path = f"/{unquote(found[1])}"
+    elif url.startswith("/"):
+        path = place
+    else:
+        return
+    yield from dict.fromkeys((Path(path), Path(os.path.normpath(path))))
+
+
+def names(declared: Declared, place: str) -> bool:
+    """Whether a project itself names an address, in any version."""
+
+    def bare(address: str) -> str:
+        return re.sub(r"(?<=.)@[^/@]*$", "", plain(address))
+
+    return bare(place) in {bare(each) for each in _of(declared)}
 
 
 def _of(declared: Declared) -> Iterator[str]:

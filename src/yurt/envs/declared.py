@@ -13,12 +13,17 @@ from typing import Any, Literal
 
 import msgspec
 
+from yurt.config.text import LARGEST, content_of, text_of
 from yurt.envs import conda_file, pyproject, requirements, uv_lock
 from yurt.envs.lock import normal
 from yurt.errors import UserError
+from yurt.model.sizes import megabytes
 
 Kind = Literal["uv", "pyproject", "requirements", "conda"]
 CONDA = ("environment.yml", "environment.yaml")
+MOST_FILES, MOST_LINES = 200, 20_000
+"""Maximum numbers of files that a requirements file includes, and of packages that a project names."""
+
 KINDS = "`uv.lock`, `pyproject.toml`, a requirements file (.txt or .in) or a conda environment (.yml or .yaml)"
 VARIABLE = re.compile(r"\$\{\w+\}")
 
@@ -217,6 +222,9 @@ def _pyproject(folder: Path, name: str, *, extras: Sequence[str] = (), groups: S
     project = _project(name, content)
     if not project.dependencies and not extras and not groups:
         return None
+    listed = pyproject.all_dependencies(_decoded(name, content))
+    if len(listed) > MOST_LINES:
+        raise _invalid(name, f"it names {len(listed):,} packages; the limit is {MOST_LINES:,}")
     for text in (*project.dependencies, *(each for extra in project.extras.values() for each in extra)):
         try:
             requirements.read(text)
@@ -279,6 +287,9 @@ def _included(folder: Path, name: str, files: dict[str, bytes]) -> list[requirem
     """Add a requirements file and the files that it includes to `files`; return the lines of all."""
     if name in files:
         return []
+    title = next(iter(files), name)
+    if len(files) > MOST_FILES:
+        raise _invalid(title, f"it includes more than {MOST_FILES} other files")
     files[name] = _read(folder, name)
     lines = _lines(name, _decoded(name, files[name]))
     found = list(lines)
@@ -286,6 +297,10 @@ def _included(folder: Path, name: str, files: dict[str, bytes]) -> list[requirem
         if line.kind in ("include", "constraint"):
             inner = _included(folder, _include(folder, name, line), files)
             found += inner if line.kind == "include" else []
+    if len(found) > MOST_LINES or sum(map(len, files.values())) > LARGEST:
+        raise _invalid(
+            title, f"with the files that it includes, it has more than {MOST_LINES:,} lines or {megabytes(LARGEST)} MB"
+        )
     return found
 
 
@@ -357,8 +372,8 @@ def _uv_settings(folder: Path) -> dict[str, bytes]:
 def _pinned_python(folder: Path) -> str:
     """Return the specifier for the first version in .python-version, without its patch release; empty if none."""
     try:
-        words = (folder / ".python-version").read_text().split()
-    except (OSError, UnicodeDecodeError):
+        words = text_of(folder / ".python-version").split()
+    except UserError:
         return ""
     found = re.fullmatch(r"(?:cpython[-@]?|python-?)?(3\.\d+)(?:\.\d+)?", words[0]) if words else None
     return f"=={found[1]}.*" if found else ""
@@ -412,7 +427,7 @@ def _inside(folder: Path, file: str) -> str:
 
 def _read(folder: Path, name: str) -> bytes:
     try:
-        content = (folder / name).read_bytes()
+        content = content_of(folder / name)
     except OSError as error:
         raise UserError(
             f"'{name}' cannot be read: {error.strerror}", code="config-invalid", hint=f"run `ls -l {name}`"

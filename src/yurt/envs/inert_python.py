@@ -14,6 +14,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 
 from yurt import private
 from yurt.config import paths
@@ -52,7 +53,6 @@ def path(uv: str, environment: dict[str, str]) -> str:
 
 
 def _make(aside: Path, folder: Path, uv: str, environment: dict[str, str]) -> None:
-    from yurt.quoting import quote
 
     answer = aside / "recorded.json"
     _write(aside / "recorder", RECORDER.format(python=quote(sys.executable), answer=quote(str(answer))))

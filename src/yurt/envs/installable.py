@@ -1,11 +1,11 @@
-"""The declaring files without what yurt does not install: local packages, and options that uv does not know."""
+"""The declaring files without what yurt does not install: local packages, and options that uv does not know. No I/O."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from yurt.envs import conda_file, requirements
+from yurt.envs import conda_file, pyproject, requirements, uv_config
 from yurt.envs.declared import Declared
 
 IGNORED = ("--prefer-binary", "--use-feature", "--pre", "--trusted-host", "--no-binary", "--only-binary")
@@ -20,11 +20,28 @@ def installable(declared: Declared) -> dict[str, bytes]:
 
 def _cleaned(declared: Declared, name: str) -> str:
     text = declared.text(name)
+    if name == "pyproject.toml":
+        return _alone(text)
     if name.endswith(".toml") or name == "uv.lock":
         return text
     if declared.kind == "conda" and name == declared.title:
         return _conda(text) if declared.left_out else text
     return "".join(f"{_known(each)}\n" for each in requirements.read(text) if _is_kept(each))
+
+
+def _alone(text: str) -> str:
+    """Return a pyproject.toml without what uv would look for on this machine: members of a workspace, local packages
+    and indexes in relative folders. Unchanged if there is none."""
+    tables = pyproject.parsed(text)
+    tool = tables.get("tool")
+    uv = tool.get("uv") if isinstance(tool, dict) else None
+    if not isinstance(tool, dict) or not isinstance(uv, dict):
+        return text
+    kept = uv_config.without_relative({name: value for name, value in uv.items() if name != "workspace"})
+    local = pyproject.read(text).local
+    if isinstance(sources := uv.get("sources"), dict) and local:
+        kept["sources"] = {name: source for name, source in sources.items() if name not in local}
+    return text if kept == uv else uv_config.written({**tables, "tool": {**tool, "uv": kept}})
 
 
 def _is_kept(line: requirements.Line) -> bool:

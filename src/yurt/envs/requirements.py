@@ -112,9 +112,14 @@ def _line(number: int, text: str) -> Line:
         raise Invalid(number, f"{name} has more than one value; write one option in a line")
     if kind == "requirement":
         return _requirement(number, text, value, name)
-    if kind == "index" and LONG.get(name, name) == "--find-links" and not re.match(r"https?:", value, re.IGNORECASE):
+    if kind == "index" and _is_place_here(value, LONG.get(name, name) == "--find-links"):
         kind = "local"
     return Line(number, cast(Kind, kind), text, value, LONG.get(name, name))
+
+
+def _is_place_here(index: str, find_links: bool) -> bool:
+    """Whether an index is a folder of this machine that is not used: uv would not take it relative to the file."""
+    return not re.match(r"https?:" if find_links else r"\w+:|/", index, re.IGNORECASE)
 
 
 def _requirement(number: int, text: str, value: str, option: str) -> Line:
@@ -149,4 +154,4 @@ def is_local(requirement: str) -> bool:
     if REMOTE.match(place):
         return False
     path = place.partition(";")[0].partition("[")[0].strip()
-    return place.startswith((".", "/", "~", "file:", "\\")) or "/" in path or bool(ARCHIVE.search(path))
+    return place.lower().startswith((".", "/", "~", "file:", "\\")) or "/" in path or bool(ARCHIVE.search(path))

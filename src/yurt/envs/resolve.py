@@ -41,6 +41,8 @@ FORMATS = ("--no-binary", "--only-binary")
 BUILDS = "builds.txt"
 TO_BUILD = re.compile(r"Failed to (?:download and )?build:? [`'](?P<name>[\w.-]+)|" + inert_python.REFUSED)
 """How uv names the package whose metadata takes a build. The project itself has no name."""
+HERE = re.compile(r"^[^#\n]* @ ((?:\w+\+)?file:\S*)", re.MULTILINE | re.IGNORECASE)
+"""The path on this machine of a resolved package."""
 NO_WHEEL = re.compile(r"Wheels are required for `([\w.-]+)`")
 
 
@@ -126,8 +128,11 @@ def _compiled(
         if "pyproject.toml" not in sources:
             sources.append("pyproject.toml")
         project = pyproject.read(declared.text("pyproject.toml"))
-        addressed = [each.partition("@")[0].strip() for each in project.dependencies if requirements.is_local(each)]
-        if local := [*project.local, *addressed]:
+        listed = pyproject.all_dependencies(declared.text("pyproject.toml"))
+        addressed = [re.split("[@[]", each, maxsplit=1)[0].strip() for each in listed if requirements.is_local(each)]
+        # Other words would be options or lines of their own; uv accepts no package of such a name.
+        local = [each for each in (*project.local, *addressed) if re.fullmatch(requirements.NAME, each)]
+        if local:
             (folder / "left-out.txt").write_text("".join(f"{each}\n" for each in local))
             options += ["--excludes", "left-out.txt"]
     options += [word for each in declared.extras for word in ("--extra", each)]
@@ -179,6 +184,7 @@ def _exported(declared: Declared, target: Target, folder: Path) -> str:
     options += [word for each in declared.groups for word in ("--group", each)]
     command = ["export", "--frozen", "--offline", "--no-emit-local", "--no-default-groups", *FORMAT, *options]
     exported = _run(command, folder, {}, declared.title, target)
+    _check_metadata(exported, declared.title, declared)
     kept: list[str] = []
     for line in requirements.read(exported):
         if line.kind != "requirement":
@@ -225,13 +231,24 @@ def _resolved(
         raise _unbuilt(found["name"], title) if found["name"] else _nameless(title)
     if done.code:
         raise failed(done.err, title, target)
-    if left := VARIABLE.search(done.out):  # from the metadata of a package; the site would expand it
+    _check_metadata(done.out, title, declared)
+    return done.out
+
+
+def _check_metadata(output: str, title: str, declared: Declared | None) -> None:
+    """UserError if the metadata of a package names a variable, which the site would expand, or a file of this machine
+    that the project itself does not name: it would be uploaded."""
+    left = VARIABLE.search(output)
+    named = f"an address with the variable {left[0]}" if left else ""
+    for place in HERE.findall(output):
+        if declared is None or not addresses.names(declared, place):
+            named = named or f"{requirements.shown(place)}, which is on this machine"
+    if named:
         raise UserError(
-            f"a package of {title} requires another one at an address with the variable {left[0]}",
+            f"a package of {title} requires another one at {named}",
             code="config-invalid",
             hint="do not use the package, or tell its author",
         )
-    return done.out
 
 
 def _unbuilt(name: str, title: str) -> UnconfirmedError:

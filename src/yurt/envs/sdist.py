@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tarfile
 import zipfile
 from pathlib import Path
 
-from yurt.envs import pyproject
+from yurt.envs import pyproject, requirements
 
 DEFAULT = ["setuptools", "wheel"]
 """What builds a package without a pyproject.toml."""
@@ -22,12 +23,21 @@ def build_requirements(file: Path) -> list[str]:
         except ValueError:
             raise ValueError("its pyproject.toml is invalid") from None
         if build is not None:
-            required = [str(each) for each in build.get("requires", [])]
+            required = [_package(each) for each in build.get("requires", [])]
             # Older versions of setuptools need wheel and declare it only while they build.
             return [*required, "wheel"] if "setuptools" in str(build.get("build-backend", "setuptools")) else required
     if not texts:
         raise ValueError("its source code has neither a pyproject.toml nor a setup.py")
     return DEFAULT
+
+
+def _package(text: object) -> str:
+    """Return a build requirement. ValueError if it is an option or a path of this machine, which uv would follow."""
+    with contextlib.suppress(requirements.Invalid):
+        match requirements.read(str(text)):
+            case [requirements.Line(kind="requirement", option="")]:
+                return str(text)
+    raise ValueError(f"it requires '{requirements.shown(str(text))}' for its build, which is not a package")
 
 
 def _top_files(file: Path, names: tuple[str, ...]) -> dict[str, bytes]:

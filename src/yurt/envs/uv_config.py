@@ -11,12 +11,12 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from yurt.envs import pyproject
+from yurt.envs import pyproject, requirements
 from yurt.envs.declared import Declared
 
 OF_PROJECT = {
@@ -53,7 +53,7 @@ def text(declared: Declared | None, variables: Mapping[str, str]) -> str:
     found = _with_variables(merged, variables)
     if "index" in found:
         found["index"] = [_with_login(each, variables, origins) for each in found["index"]]
-    return "".join(f"{_key(name)} = {_value(value)}\n" for name, value in found.items())
+    return written(found)
 
 
 def of_user() -> Iterator[dict[str, Any]]:
@@ -87,27 +87,55 @@ def _allowed(settings: dict[str, Any]) -> dict[str, Any]:
     found = {name: value for name, value in settings.items() if name in OF_PROJECT}
     if isinstance(pip := found.pop("pip", None), dict):
         found["pip"] = {name: value for name, value in pip.items() if name in OF_PROJECT_FOR_PIP}
-    return found
+    for name in ("constraint-dependencies", "override-dependencies"):
+        if isinstance(found.get(name), list):
+            found[name] = [each for each in found[name] if not (isinstance(each, str) and requirements.is_local(each))]
+    return without_relative(found)
+
+
+def without_relative(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings of a project without indexes in relative folders.
+
+    uv would take them relative to the copy of the file that it gets.
+    """
+    return _with_places(settings, lambda place: place if re.match(r"\s*[\w+.-]+:|/", place) else "")
+
+
+def places(settings: dict[str, Any]) -> Iterator[str]:
+    """Yield the addresses and folders of all indexes in settings."""
+    found: list[str] = []
+
+    def noted(place: str) -> str:
+        found.append(place)
+        return place
+
+    _with_places(settings, noted)
+    yield from found
 
 
 def _absolute(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return settings whose folders are absolute; uv takes them relative to the file."""
+    return _with_places(settings, lambda place: place if "://" in place else str(folder / Path(place).expanduser()))
 
-    def place(value: Any) -> Any:
-        is_path = isinstance(value, str) and "://" not in value
-        return str(folder / Path(value).expanduser()) if is_path else value
+
+def _with_places(settings: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    """Return settings with each address or folder of an index replaced; an index without one is left out."""
+
+    def changed(place: Any) -> Any:
+        return change(place) if isinstance(place, str) else place
 
     found = dict(settings)
     for name, value in settings.items():
         if name in ("find-links", "extra-index-url") and isinstance(value, list):
-            found[name] = [place(each) for each in value]
+            found[name] = [made for each in value if (made := changed(each)) != ""]
         elif name == "index-url":
-            found[name] = place(value)
+            found[name] = changed(value)
         elif name == "index" and isinstance(value, list):
-            found[name] = [each | {"url": place(each.get("url"))} for each in value if isinstance(each, dict)]
+            made_of = [each | {"url": changed(each.get("url"))} for each in value if isinstance(each, dict)]
+            found[name] = [each for each in made_of if each["url"] != ""]
         elif name == "pip" and isinstance(value, dict):
-            found[name] = _absolute(value, folder)
-    return found
+            found[name] = _with_places(value, change)
+    return {name: value for name, value in found.items() if (name, value) != ("index-url", "")}
 
 
 def _combined(strong: dict[str, Any], weak: dict[str, Any]) -> dict[str, Any]:
@@ -178,6 +206,11 @@ def _with_login(index: dict[str, Any], variables: Mapping[str, str], origins: se
         return index
     login = f"{quote(user, safe='')}:{quote(password, safe='')}"
     return index | {"url": urlunsplit(parts._replace(netloc=f"{login}@{parts.netloc}"))}
+
+
+def written(tables: dict[str, Any]) -> str:
+    """Return tables as a file in TOML format."""
+    return "".join(f"{_key(name)} = {_value(value)}\n" for name, value in tables.items())
 
 
 def _key(name: str) -> str:

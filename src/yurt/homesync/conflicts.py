@@ -112,8 +112,3 @@ def both(conflicts: Sequence[Conflict]) -> list[Choice]:
         kept = each.hub if each.hub in left or not left else left[0]
         found.append(Choice(each, kept, both=len(left) > 1))
     return found
-
-
-def merge(*choices: Sequence[Choice]) -> list[Choice]:
-    """Return choices in one list; of two for one path, the last."""
-    return list({each.conflict.path: each for several in choices for each in several}.values())

@@ -1,4 +1,4 @@
-"""Where commands run: this machine, a host reached by ssh, a compute node reached through its login node."""
+"""Where commands run: this machine, or a host reached by ssh."""
 
 from __future__ import annotations
 

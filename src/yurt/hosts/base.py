@@ -101,10 +101,6 @@ class Host(ABC):
         """Whether the host has the tools of GNU; otherwise functions of scripts replace some of them."""
         return True
 
-    def drain(self) -> bool:
-        """Whether output is lost if a script leaves a part of its input unread."""
-        return False
-
     def terminal(self, command: str) -> list[str]:
         """Return the local command line that runs `command` on the host in the user's terminal."""
         return self.argv(command)
@@ -204,7 +200,7 @@ class Host(ABC):
         """Return a script ready to send; a fixed one without its text if the host has it."""
         known = self.kept() if fixed else None
         if known is None:
-            return self.pack(script, arguments, gnu=self.gnu(), drain=self.drain(), first=first)
+            return self.pack(script, arguments, gnu=self.gnu(), first=first)
         parcel = self.pack(script, arguments, first=first, keep="call")
         return parcel if parcel.name in known else self.pack(script, arguments, first=first, keep="save")
 

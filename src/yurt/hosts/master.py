@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from yurt import private, quoting
+from yurt import private
 from yurt.clocks import clocks
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import counts, mux_settings, sockets, ssh_errors
@@ -165,7 +166,7 @@ class Master:
         """Whether the connection that the user's ssh configuration shares is open. UnreachableError: it is frozen."""
         code = self._run_quietly([*self.ssh, "-O", "check", self.destination], min(LOCAL, limit))
         if code is None:
-            path = quoting.quote(settings.get("controlpath", ""))
+            path = shlex.quote(settings.get("controlpath", ""))
             raise UnreachableError(
                 f"{self.name}: the connection that your ssh configuration shares does not respond",
                 code="ssh-timeout",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import time
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from yurt import private, queue_prefetch, quoting, session_ahead
+from yurt import private, queue_prefetch, session_ahead
 from yurt.clocks import clocks, within
 from yurt.errors import UnreachableError, UserError, YurtError
 from yurt.hosts import counts, ssh_errors, wire
@@ -118,7 +119,7 @@ class SshHost(Host):
         return [*self._login(), "-T", self.destination, command]
 
     def hop(self, node: NodeName, known_hosts: Path, command: str, *, prompt: bool, share: str = "") -> list[str]:
-        through = quoting.join([*self._login(), "-W", f"{node}:22", self.destination])
+        through = shlex.join([*self._login(), "-W", f"{node}:22", self.destination])
         settings = {  # the first value of a setting counts, so these go before the options for the login node
             "ProxyCommand": through.replace("%", "%%"),
             "HostName": node,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
 
-from yurt import quoting
 from yurt.errors import RefusedError, UnreachableError, YurtError
 
 PROMPTS = ("keyboard-interactive", "password")
@@ -45,7 +45,7 @@ def classify(name: str, destination: str, output: str, *, interactive: bool = Fa
 def _host(destination: str, output: str) -> str:
     """Return the host as known_hosts lists it, quoted for a shell."""
     found = re.search(r"Host key for (\S+) has changed", output)
-    return quoting.quote(found[1] if found is not None else destination.rpartition("@")[2])
+    return shlex.quote(found[1] if found is not None else destination.rpartition("@")[2])
 
 
 def login_needed(name: str, why: str) -> UnreachableError:

@@ -10,13 +10,13 @@ A long script is kept on the host under its checksum, so that later operations s
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from yurt import quoting
 from yurt.errors import UserError
 from yurt.model.digest import sha256_name
 
@@ -71,7 +71,6 @@ def pack(
     outlive: bool = True,
     through: bool = False,
     gnu: bool = True,
-    drain: bool = False,
     first: str = "",
     keep: Keep = "no",
     missing: str = "",
@@ -83,7 +82,6 @@ def pack(
     has no input and is killed when its standard input closes. `through`: the rest of standard input is its own, and
     its process id is the first line on standard error. It is killed when nobody reads its output any more, to which
     it adds `Parcel.alive` at times to find out, since it may be silent for hours. (sshd keeps standard error open.)
-    `drain`: what the script leaves of its input is read after its end.
     `first`: what the script evaluates as $yurt_first. `keep`: whether the host has the script, or should keep it; only
     with `outlive`. `missing`: what the session prints if the host does not have the script, with "opened".
     `prelude`: what is executed before the script.
@@ -92,7 +90,7 @@ def pack(
         raise UserError("a command cannot contain NUL bytes", code="usage")
     mark = os.urandom(8).hex()
     begin, end = f"yurt-begin-{mark}", f"yurt-end-{mark}"
-    call = " ".join(["yurt_main", *(quoting.quote(argument) for argument in arguments)])
+    call = " ".join(["yurt_main", *(shlex.quote(argument) for argument in arguments)])
     begun = f"printf '\\n%s\\n' {begin}; printf '\\n%s\\n' {begin} >&2"
     if through:
         alive = f"while sleep {HEARTBEAT} 3>&-; do printf '\\000%s' {mark} >&3 || kill -TERM 0; done"
@@ -104,10 +102,9 @@ def pack(
         watch = "{ cat <&3; kill -TERM 0; } > /dev/null 2>&1 & watch=$!"
         steps = f"exec 3<&0; {begun}; ({call}) < /dev/null 3<&- & main=$!; {watch}; wait $main; code=$?; kill $watch"
     script = script if gnu else (Path(__file__).parent / "not_gnu.sh").read_text() + script
-    rest = "; command cat > /dev/null" if drain else ""
-    head = prelude + (f"yurt_first={quoting.quote(first)}\n" if first else "")
+    head = prelude + (f"yurt_first={shlex.quote(first)}\n" if first else "")
     text = f"yurt_main() {{\n{script}\n}}\n"
-    tail = f"{steps}; printf '%s %d\\n' {end} $code{rest}\n"
+    tail = f"{steps}; printf '%s %d\\n' {end} $code\n"
     name, apart = "", b""
     if keep != "no":
         kept = _kept(script)

@@ -69,7 +69,7 @@ def avoiding(store: Store, context: str, resources: Resources, facts: Facts | No
     """
     if facts is None or resources.nodelist:
         return resources, []
-    partition = facts.partition(resources.partition or facts.default_partition)
+    partition = facts.partition_of(resources.partition)
     room = sum(kind.count for kind in partition.nodes) // 2 if partition is not None else 0
     given = (resources.exclude_nodes or "").split(",") if resources.exclude_nodes else []
     found = [each.node for each in known(store, context) if each.node not in given][:room]

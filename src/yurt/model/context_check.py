@@ -151,7 +151,7 @@ def check_body(
         if _top(real) in KEYS and _top(real) not in known:
             faults.append(Fault(here, f"is a key of a context, not of {what}; move it to contexts.yaml"))
         elif _top(real) not in known:
-            faults.append(unknown(here, [*known, *more], examples, what))
+            faults.append(unknown(here, [*known, *more], examples if len(faults) < GUESSED else {}, what))
         elif value is None:
             continue
         elif real == "resources":
@@ -192,6 +192,10 @@ def _take(key: str, value: Any, path: tuple[str, ...], values: dict[str, Any], f
         faults.append(Fault(path, f"conflicts with another name of the same key, {key}; keep one of them"))
 
 
+GUESSED = 50
+"""For how many unknown keys of a file a similar one is looked for, which takes milliseconds each."""
+
+
 def unknown(path: tuple[str, ...], known: Sequence[str], examples: Mapping[str, str], what: str) -> Fault:
     """Return the fault of an unknown key, with a similar key and its example, else with all valid keys."""
     near = nearest(path[-1], list(examples))
@@ -201,11 +205,15 @@ def unknown(path: tuple[str, ...], known: Sequence[str], examples: Mapping[str, 
     return Fault(path, f"is not a key of {what}; did you mean '{near}'?", f"{near}: {example}")
 
 
+LONGEST_WORD = 200
+"""Characters of a word that are compared: no key is as long."""
+
+
 def nearest(word: str, known: Sequence[str]) -> str:
     """Return the most similar known word, or an empty string."""
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word, known, n=1)), "")
+    return next(iter(get_close_matches(word[:LONGEST_WORD], known, n=1)), "")
 
 
 def _wrong(path: tuple[str, ...], problem: str, value: Any, examples: dict[str, str]) -> Fault:

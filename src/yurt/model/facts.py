@@ -1,8 +1,12 @@
 """Facts that `probe` records about a site: partitions, accounts, storage, tools. Pure values."""
 
 import re
+from typing import Protocol
 
 import msgspec
+
+MAX_ARRAY = 1001
+"""Slurm's default of MaxArraySize."""
 
 
 class NodeKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +95,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     partitions: list[Partition] = []
     accounts: list[Account] = []
     qos: list[Qos] = []
-    max_array: int = 1001
+    max_array: int = MAX_ARRAY
     min_job_age: int = 300
     kill_wait: int = 30
     """Seconds between SIGTERM and SIGKILL when a job is stopped."""
@@ -128,6 +132,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     def partition(self, name: str) -> Partition | None:
         return next((each for each in self.partitions if each.name == name), None)
 
+    def partition_of(self, requested: str | None) -> Partition | None:
+        """Return the partition of a job that requests this one, or none. None: it requests several, or is unknown."""
+        return self.partition(partition_of_job(requested, self))
+
     @property
     def default_partition(self) -> str:
         return next((each.name for each in self.partitions if each.default), "")
@@ -136,3 +144,24 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     def gpu_types(self) -> list[str]:
         kinds = {kind.gpu_type for each in self.partitions for kind in each.nodes if kind.gpus}
         return sorted(kinds - {""})
+
+
+def largest_array(facts: Facts | None) -> int:
+    """Return the maximum number of tasks in one job array; without facts, as if Slurm had its default.
+
+    One less than MaxArraySize, which is above every index; `yurt context probe` prints the same number.
+    """
+    return max(1, (MAX_ARRAY if facts is None else facts.max_array) - 1)
+
+
+class _HasDefault(Protocol):
+    @property
+    def default_partition(self) -> str: ...
+
+
+def partition_of_job(requested: str | None, site: _HasDefault | None) -> str:
+    """Return the partition of a job, or several with commas: those that it requests, else the default of the site.
+
+    Empty if the site has no default, or nothing is known of it.
+    """
+    return requested or (site.default_partition if site is not None else "")

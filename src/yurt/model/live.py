@@ -220,6 +220,10 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
     """The load average of this machine over one minute; null for a cluster."""
 
     @property
+    def default_partition(self) -> str:
+        return next((each.name for each in self.partitions if each.default), "")
+
+    @property
     def problem(self) -> str:
         """Return `silent` as a sentence: it names the command if only one of Slurm's did not answer."""
         return self.silent if self.silent.startswith("`") else f"its controller does not respond ({self.silent})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from yurt.model.context import Context
+from yurt.model.facts import partition_of_job
 from yurt.model.live import Live, Reservation
 from yurt.model.resources import parse_time
 
@@ -14,7 +15,8 @@ def time_limit(context: Context, live: Live) -> int | None:
             return parse_time(context.time)
         except ValueError:
             return None
-    used = [each for each in live.partitions if (each.name == context.partition if context.partition else each.default)]
+    partition = partition_of_job(context.partition, live)
+    used = [each for each in live.partitions if each.name == partition]
     return used[0].default_minutes or used[0].max_minutes if used else None
 
 

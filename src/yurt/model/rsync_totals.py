@@ -6,9 +6,6 @@ FILES, CREATED = "Number of files", "Number of created files"
 TRANSFERRED, SIZE = "Number of regular files transferred", "Total transferred file size"
 DELETED = "Number of deleted files"
 
-FETCHED = (FILES, CREATED, TRANSFERRED, SIZE)
-"""The totals of every transfer to this machine."""
-
 
 def total(line: str) -> tuple[str, int, dict[str, int]] | None:
     """Return the name, the number and the numbers by kind of a line `Number of files: 5 (reg: 3, link: 1, dir: 1)`."""

@@ -24,8 +24,6 @@ BLOCK = 48
 CHECK = 8
 """Minimum number of NUL bytes after a value; the sum of two shares that do not match does not end with them."""
 
-PREFIX = "YURT_SHARE_"
-
 SPECIAL = re.compile(
     r"(YURT|yurt)_.*|LD_.*|DYLD_.*|SLURM_.*|SBATCH_.*|SRUN_.*|BASH.*|LC_.*|PYTHON(HOME|PATH|STARTUP)?|CUDA_VISIBLE_DEVICES"
     r"|PATH|HOME|SHELL|USER|LOGNAME|PWD|OLDPWD|TMPDIR|TERM|LANG|LANGUAGE|TZ|IFS|ENV|OPTIND|OPTARG|PPID|UID|EUID|_"

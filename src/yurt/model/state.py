@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from yurt.clocks import clocks
-from yurt.model.poll import expiring
 from yurt.model.run import RestartPolicy, State, Status
 from yurt.model.site_words import MALFORMED
+from yurt.model.status_answer import expiring
 from yurt.model.usage import Usage
 
 CANCELLED = "cancelled"

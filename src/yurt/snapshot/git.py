@@ -76,14 +76,15 @@ class Running:
         try:
             return self._process.communicate(stdin, timeout=PATIENCE)
         except subprocess.TimeoutExpired:
-            pipe = _ignore_pipe(self._folder)
+            pipe = _endless_file(self._folder)
         if pipe is None:
             return self._process.communicate()
         for each in list(_running):
             each.kill()
         self._process.communicate()
+        kind = "pipe" if (self._folder / pipe).is_fifo() else "device"
         raise UserError(
-            f"'{pipe}' is a pipe, not a file, and git waits for its content",
+            f"'{pipe}' is a {kind}, not a file, and git waits for its content",
             code="usage",
             hint="remove it, or replace it with a file",
         )
@@ -112,13 +113,18 @@ def in_repository(folder: Path) -> bool:
         return False
 
 
-def _ignore_pipe(folder: Path) -> Path | None:
-    """Return a pipe in a project that has the name of a file that git reads."""
+READ = {".git", ".gitignore", ".gitattributes", ".gitmodules", ".yurtignore"}
+"""Files that git reads wherever they are, beside all those in a folder `.git`."""
+
+
+def _endless_file(folder: Path) -> Path | None:
+    """Return a pipe or a device in a project that is in the place of a file that git reads."""
     deadline = time.monotonic() + SEARCH_SECONDS
     for inner, _folders, names in os.walk(folder):
-        for name in {".gitignore", ".gitattributes", ".gitmodules", ".yurtignore", "exclude"}.intersection(names):
+        own = ".git" in Path(inner).relative_to(folder).parts
+        for name in names if own else READ.intersection(names):
             path = Path(inner, name)
-            if path.is_fifo():
+            if path.is_fifo() or path.is_char_device():
                 return path.relative_to(folder)
         if time.monotonic() > deadline:
             break

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from yurt.model.storage import TierPlace
-from yurt.storage.expiry import DAY, is_gone, is_saved, may_have_results
+from yurt.storage.purge_dates import DAY, is_gone, is_saved, may_have_results
 from yurt.storage.tiers import of_path
 from yurt.store import Entry, Store
 

@@ -1,4 +1,7 @@
-"""The index of runs on this machine, with the outbox."""
+"""The index of runs on this machine, with the outbox.
+
+`schema.py` has its versions, `older.py` reads earlier ones.
+"""
 
 from yurt.store.archive import Mirrored
 from yurt.store.bad_nodes import BadNode

@@ -18,8 +18,8 @@ import msgspec
 
 from yurt.errors import here_is_full, use_another
 from yurt.model import ids, layout
-from yurt.model.poll import valid_mark
 from yurt.model.run import FINAL, Plan, Run, RunRef, Status
+from yurt.model.status_answer import valid_mark
 from yurt.model.tasks import numbers
 from yurt.store.archive import Mirror
 from yurt.store.bad_nodes import BadNodes

@@ -12,9 +12,9 @@ import msgspec
 
 from yurt.model import ids, layout, params, tasks
 from yurt.model.digest import digest
-from yurt.model.poll import expiring
 from yurt.model.run import FINAL, Placement, Run, RunRef, State, Status
 from yurt.model.state import ATTEMPTS, BUILDING
+from yurt.model.status_answer import expiring
 from yurt.store.one_set import OneSet
 from yurt.store.races import HIDDEN, RACES
 

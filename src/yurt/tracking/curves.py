@@ -48,11 +48,6 @@ class RunCurves(msgspec.Struct, frozen=True):
     """Lines of metrics.jsonl that are left out because they are too long."""
 
 
-def of(entries: Sequence[Entry]) -> list[RunCurves]:
-    """Return the curves of runs, and of the tasks of sweeps, in order; those without any are left out."""
-    return Reader().of(entries)
-
-
 class Reader:
     """Reads curves again and again: only runs whose files have changed are read again."""
 

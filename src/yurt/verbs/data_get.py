@@ -6,6 +6,7 @@ import posixpath
 from pathlib import Path
 
 from yurt.errors import UserError
+from yurt.lifecycle import outside_files
 from yurt.model.data import Manner
 from yurt.model.place import parse
 from yurt.model.progress import Watch, unwatched
@@ -50,6 +51,7 @@ def get(
     folder = Path(target or ".").expanduser()
     inside = not target or target.endswith("/") or folder.name in ("", "..")
     path = folder / name if inside else folder
+    outside_files.check_target(path)
     progress = shown("downloading", watch)
     if unpack:
         moved = pack.get(source, path, progress)

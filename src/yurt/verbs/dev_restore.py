@@ -12,6 +12,7 @@ import msgspec
 
 from yurt.dev import moments
 from yurt.errors import NotFoundError, RefusedError, UserError
+from yurt.lifecycle import outside_files
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.workspace import Version
 from yurt.sites import folders
@@ -79,6 +80,7 @@ def to_folder(
 ) -> Result[Restored]:
     """Restore a version into a new folder of this machine. It is complete, or not there. UserError: it exists."""
     target = Path(folder).expanduser().absolute()
+    outside_files.check_target(target)
     if os.path.lexists(target):
         raise UserError(f"'{folder}' exists already", code="usage", hint="name a folder that does not exist")
     if not target.parent.is_dir():

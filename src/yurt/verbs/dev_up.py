@@ -27,7 +27,7 @@ from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import no_plan
 from yurt.model import ids, layout
 from yurt.model.context import Context
-from yurt.model.facts import Facts
+from yurt.model.facts import Facts, partition_of_job
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import After
 from yurt.sites import connect, folders
@@ -243,7 +243,7 @@ def _choice(
     except YurtError:
         return "", {}  # the scheduler can choose without it
     last, failed = desks.past(store, held.name, place.name)
-    partition = wanted.partition or facts.default_partition
+    partition = partition_of_job(wanted.partition, facts)
     reasons: dict[str, str] = {}
     for each in failed:  # newest first
         reasons.setdefault(each.status.node, f"run {each.run.id} could not start there: {each.status.reason}")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yurt import queue_prefetch
 from yurt.config import paths
 from yurt.model.run import FINAL, State
 from yurt.model.usage import Usage
+from yurt.sites import early_answer
 from yurt.store import Entry, Store
 from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
@@ -81,13 +81,15 @@ def ps(
 
 def watch(*, limit: int | None = 50, filters: Sequence[str] = (), context: str = "") -> Iterator[Result[list[RunRow]]]:
     """Yield the list again and again, without end; less often while nothing changes."""
+    from yurt.lifecycle.refresh import poll_interval
+
     before: list[RunRow] | None = None
-    pause = 2.0
+    pause, _longest = poll_interval.WATCHING
     while True:
         found = ps(limit=limit, filters=filters, context=context)
         yield found
         changed = before is None or any(changes(before, found.data))
-        before, pause = found.data, 2.0 if changed else min(pause * 1.5, 30.0)
+        before, pause = found.data, poll_interval.next_pause_of_watch(pause, changed=changed)
         time.sleep(pause)
 
 
@@ -99,7 +101,7 @@ def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
     if not names and not index.open_races():
         from yurt.store import calls
 
-        queue_prefetch.forget()
+        early_answer.states_changed()
         calls.collect(index)
     elif (seen := _unchanged(index, names)) is not None:
         warnings = seen
@@ -118,11 +120,11 @@ def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
 
 def _unchanged(index: Store, names: Sequence[str]) -> list[str] | None:
     """Return the warnings of a refresh that changed nothing; None if a query is needed."""
-    if len(names) != 1 or not queue_prefetch.is_sent():
+    if len(names) != 1 or not early_answer.is_sent():
         return None
-    from yurt.lifecycle.refresh import early
+    from yurt.lifecycle.refresh.unchanged import unchanged
 
-    found = early.unchanged(index, names[0])
+    found = unchanged(index, names[0])
     return None if found is None else found.notes
 
 
@@ -169,7 +171,7 @@ def _expiry(store: Store, entries: Sequence[Entry]) -> dict[str, float]:
     rules = purge_rules(store)
     if not rules:
         return {}
-    from yurt.storage.expiry import expiry
+    from yurt.storage.purge_dates import expiry
 
     return expiry(store, entries, rules, time.time())
 

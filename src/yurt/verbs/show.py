@@ -14,11 +14,11 @@ from yurt.errors import YurtError
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.files.metrics import Metric
 from yurt.model.pending import Pending
-from yurt.model.poll import RunFiles
 from yurt.model.progress import Watch, unwatched
 from yurt.model.race import RaceCandidate
 from yurt.model.run import Run
 from yurt.model.run_parts import Parts
+from yurt.model.status_answer import RunFiles
 from yurt.model.usage import Usage
 from yurt.model.usage_samples import UsageCurve
 from yurt.model.verdict import Verdict, verdict_of
@@ -167,11 +167,11 @@ def show(
 
 def _refresh(index: Store, entry: Entry, *, usage: bool) -> tuple[list[str], RunFiles | None]:
     """Refresh the context of a run. Return warnings, and what a running run has written, if that came with it."""
-    from yurt.lifecycle.refresh import early
+    from yurt.lifecycle.refresh.unchanged import unchanged
 
     run, reads = entry.run, entry.status.state == "running" and not entry.run.tasks and not usage
     running = run.folder if reads and not kind_of(run.context_type).here else ""
-    seen = early.unchanged(index, run.context, running) if not entry.status.final else None
+    seen = unchanged(index, run.context, running) if not entry.status.final else None
     if seen is not None:
         return seen.notes, seen.files
     from yurt.lifecycle.refresh.refresh import refresh_contexts
@@ -274,7 +274,7 @@ def _deleted_at(store: Store, entry: Entry) -> float | None:
     rules = purge_rules(store)
     if not rules:
         return None
-    from yurt.storage.expiry import expiry
+    from yurt.storage.purge_dates import expiry
 
     return expiry(store, [entry], rules, time.time()).get(entry.run.id)
 

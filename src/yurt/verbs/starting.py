@@ -9,10 +9,10 @@ import msgspec
 
 from yurt.clocks import clocks
 from yurt.errors import RefusedError
+from yurt.lifecycle.refresh.poll_interval import longest_pause, next_pause
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.store import Entry, Store
 from yurt.verbs.steps import STEPS
-from yurt.verbs.wait import longest_pause, next_pause
 
 Waiting = Callable[[Entry, Sequence[str]], None]
 """Called every second with the run that is not running yet, and with warnings."""

@@ -21,15 +21,21 @@ def show() -> Result[Trusted]:
     return _result(recorded.of(project.label, str(project.folder)))
 
 
-def add(names: Sequence[str] = (), *, builds: Sequence[str] = ()) -> Result[Trusted]:
-    """Agree to addresses, to the upload of files or folders, and to builds of packages on this machine."""
+def add(names: Sequence[str] = (), *, builds: Sequence[str] = (), writes: Sequence[str] = ()) -> Result[Trusted]:
+    """Agree to addresses, to the upload of files or folders, to builds of packages on this machine, and to folders
+    outside the project that its links may lead to."""
     project = Project()
     label, folder = project.label, str(project.folder)
     known = recorded.add(label, folder, "address", [addresses.plain(each) for each in names if "://" in each])
-    files = [os.path.realpath(Path(each).expanduser()) for each in names if "://" not in each]
+    files = [_real(each) for each in names if "://" not in each]
     known = recorded.add(label, folder, "file", files) if files else known
+    known = recorded.add(label, folder, "write", map(_real, writes)) if writes else known
     known = recorded.add(label, folder, "build", map(normal, builds)) if builds else known
     return _result(known)
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(Path(path).expanduser())
 
 
 def agree(error: UnconfirmedError) -> None:

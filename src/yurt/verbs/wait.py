@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from yurt.clocks import clocks, ending_by
-from yurt.config import contexts, facts
 from yurt.lifecycle.refresh.full_disk import checked
 from yurt.lifecycle.refresh.local_ends import LocalEnds
+from yurt.lifecycle.refresh.poll_interval import longest_pause, next_pause
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import meant
 from yurt.sites import folders
@@ -16,14 +16,8 @@ from yurt.store import Entry, Store
 from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
 
-GROWTH = 1.3
-"""How much longer each pause between two refreshes is than the one before."""
-
 NEW, SHORT = 2, 0.15
 """Runs on this machine that are not older than NEW seconds get SHORT seconds to end before the first refresh."""
-
-LAG = 0.05
-"""How late a wait may end, as a fraction of the age of a run."""
 
 
 def wait(
@@ -42,27 +36,6 @@ def wait(
     else:
         code = 0 if all(entry.status.state == "completed" for entry in ended) else 1
     return Result(kind="runs-finished", data=ended, warnings=warnings, exit_code=code)
-
-
-def longest_pause(names: Sequence[str]) -> float:
-    """Return the longest interval between two refreshes of these contexts, in seconds.
-
-    Without accounting, Slurm lists a finished job only for MinJobAge seconds: look at least twice in that time.
-    """
-    existing = contexts.load(contexts.default_file()).contexts
-    found = [facts.load(existing[name]) for name in names if name in existing]
-    ages = [each.min_job_age for each in found if each is not None and each.slurm_version and not each.accounting]
-    return min([clocks().last_refresh, *(max(1.0, age / 2) for age in ages)])
-
-
-def next_pause(pause: float, age: float, longest: float) -> float:
-    """Return the pause after the next refresh. `age`: seconds since the oldest unfinished run was created.
-
-    A wait for a run on another machine ends at most 1 s after a run of up to 20 s, at most 5 % of the run's age after a
-    longer one, and at most `longest` (15 s by default) after any run. The first five minutes of a run cost about 75
-    refreshes, every further hour 240. For runs on this machine, see lifecycle/refresh/local_ends.py.
-    """
-    return min(pause * GROWTH, max(1.0, age * LAG), longest)
 
 
 def until_ended(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 
-from yurt import quoting
 from yurt.model import layout
 
 _PATTERN = r"%(?P<width>\d*)(?P<letter>[A-Za-z%])"
@@ -53,4 +53,4 @@ def expanded(pattern: str, name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    return quoting.quote(text) if text else ""
+    return shlex.quote(text) if text else ""

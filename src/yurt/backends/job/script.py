@@ -6,15 +6,15 @@ One function quotes everything in job.sh; the user's values are in the file `dat
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable
 from functools import cache
+from shlex import quote
 
 import msgspec
 
-from yurt import quoting
 from yurt.backends import scripts
 from yurt.backends.job import module, variables
-from yurt.backends.job.quoting import own_arguments, quote
 from yurt.model import layout, tasks
 from yurt.model import params as values
 from yurt.model.race import item_of
@@ -66,7 +66,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
 def head(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
     """Return the part of job.sh that differs between runs."""
     run, setup, policy = plan.run, plan.setup, plan.run.restart_policy
-    title = quoting.join(run.command)
+    title = shlex.join(run.command)
     code = layout.snapshot(plan.project_folder, run.code.tree) if run.code.tree else ""
     lines = [
         "#!/bin/sh",
@@ -109,8 +109,8 @@ def head(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
             else []
         ),
         "own_folders() { # whether no other user could have written to them",
-        f"  own {own_arguments([*layout.chain(run.folder), *used(plan)])}"
-        + "".join(f" &&\n    own {own_arguments(layout.chain(each))}" for each in elsewhere(plan)),
+        f"  own {scripts.own_arguments([*layout.chain(run.folder), *used(plan)])}"
+        + "".join(f" &&\n    own {scripts.own_arguments(layout.chain(each))}" for each in elsewhere(plan)),
         "}",
         "",
         *_predecessors(run),
@@ -179,10 +179,10 @@ def _race(plan: Plan) -> list[str]:
     race, run = plan.race, plan.run
     if race is None:
         return []
-    carrier = ["carry() { # lets yurt on this machine carry a claim", f"  {quoting.join(race.carrier)}", "}"]
+    carrier = ["carry() { # lets yurt on this machine carry a claim", f"  {shlex.join(race.carrier)}", "}"]
     reach = [
         "reach() { # reach [OPTION]... COMMAND: asks the arbiter",
-        f'  {quoting.join(race.ssh)} "$@"',
+        f'  {shlex.join(race.ssh)} "$@"',
         "}",
     ]
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -13,7 +14,7 @@ import msgspec
 
 from yurt.backends import scripts
 from yurt.backends.answers import ChangedFiles, CodeParcel, Observed, Placed, Preview
-from yurt.backends.job import module, quoting, script
+from yurt.backends.job import module, script
 from yurt.backends.shell import ownership
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import Host
@@ -211,7 +212,7 @@ class ShellBackend(ABC):
         receiver = scripts.receiver() if plan.run.code.tree else scripts.text("unchanged.sh")
         mark = f"yurt-{os.urandom(8).hex()}" if room is not None else ""
         asked = "" if room is None else _ask_room(mark, room)
-        rest = f"job_rest() {{ printf %s {quoting.quote(script.below_the_head())}; }}\n"
+        rest = f"job_rest() {{ printf %s {shlex.quote(script.below_the_head())}; }}\n"
         text = script.gate() + receiver + self.launcher() + rest + script.placer()
         used = script.used(plan)
         held = plan if start == 1 else plan.later()
@@ -299,9 +300,9 @@ class ShellBackend(ABC):
 
 def _ask_room(mark: str, tier: TierPlace) -> str:
     """Return the first lines of a submission, which print how full a tier is. They read nothing of its input."""
-    name, path = quoting.quote(tier.name), quoting.quote(tier.path)
+    name, path = shlex.quote(tier.name), shlex.quote(tier.path)
     calls = f"tier_use {name} {path} < /dev/null\nuser_quotas < /dev/null\nsection placed\n"
-    return scripts.text("tier_use.sh") + f"mark={quoting.quote(mark)}\n{calls}"
+    return scripts.text("tier_use.sh") + f"mark={shlex.quote(mark)}\n{calls}"
 
 
 def _read_room(mark: str, text: str, tier: TierPlace) -> TierUse:
@@ -339,7 +340,7 @@ def _fits_in_script(content: bytes) -> bool:
 
 def _file_printer(texts: Mapping[str, bytes]) -> str:
     """Return a function that prints one of these files."""
-    cases = (f"{name}) printf %s {quoting.quote(each.decode())} ;;\n" for name, each in texts.items())
+    cases = (f"{name}) printf %s {shlex.quote(each.decode())} ;;\n" for name, each in texts.items())
     return f"yurt_file() {{ case $1 in\n{''.join(cases)}esac; }}\n"
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from shlex import quote
 
 import msgspec
 
 from yurt.backends import scripts
-from yurt.backends.job.quoting import quote
 from yurt.model.disk import Quota, Space, number, read_quotas, read_spaces
 
 

@@ -6,12 +6,12 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from shlex import quote
 
 import msgspec
 
 from yurt.backends import scripts
 from yurt.backends.job import script as job
-from yurt.backends.job.quoting import quote
 from yurt.backends.shell import ownership
 from yurt.backends.shell.env_answers import read_states, read_tools, read_unused
 from yurt.clocks import clocks

@@ -25,7 +25,9 @@ def one(host: Host, log: LogPosition, sink: LogSink, *, lines: int | None, follo
     """Read the logs of one run. With `follow`, until it finishes or is idle for long."""
     chunks = LogChunks(log, sink)
     if not follow:  # usually all of it: such a query can be repeated early
-        answer = ownership.run(host, [log.folder], _script(), *_arguments(log, lines), "", str(AT_ONCE), prefetch=True)
+        answer = ownership.run(
+            host, [log.folder], script(many=False), *_arguments(log, lines), "", str(AT_ONCE), prefetch=True
+        )
         with host.reading():
             chunks.feed(answer.out)
         log.gone = answer.code == NO_FOLDER
@@ -34,7 +36,7 @@ def one(host: Host, log: LogPosition, sink: LogSink, *, lines: int | None, follo
             return
         lines = None
     arguments = [*_arguments(log, lines), "yes" if follow else ""]
-    with ownership.stream(host, [log.folder], _script(), *arguments, silence=SILENCE) as stream:
+    with ownership.stream(host, [log.folder], script(many=False), *arguments, silence=SILENCE) as stream:
         chunks = LogChunks(log, sink)
         for chunk in stream:
             with host.reading():
@@ -49,8 +51,9 @@ def _check(host: Host, code: int | None, errors: str) -> None:
         raise refusal(host.name, "cannot read the logs", errors)
 
 
-def _script() -> str:
-    return scripts.text("tail.sh")
+def script(*, many: bool) -> str:
+    """Return the script that reads the logs of one run, or of many."""
+    return scripts.text("tail_send.sh") + scripts.text("tail_many.sh" if many else "tail.sh")
 
 
 def _arguments(log: LogPosition, lines: int | None) -> list[str]:
@@ -71,7 +74,7 @@ def many(
     for each in logs:
         arguments += [each.folder, str(each.out), str(each.err), "yes" if each.over else ""]
     with ownership.stream(
-        host, [each.folder for each in logs], scripts.text("tail_many.sh"), *arguments, silence=SILENCE
+        host, [each.folder for each in logs], script(many=True), *arguments, silence=SILENCE
     ) as stream:
         held, name, left = b"", "", 0
         log = None

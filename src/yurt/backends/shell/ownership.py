@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 from yurt.backends import scripts
-from yurt.backends.job import quoting
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import TIMEOUT, Answer
@@ -139,15 +139,15 @@ def _calls(folders: Sequence[str], also: Sequence[str] = (), *, make: bool = Fal
     for path in also:
         next(iter(found.values()))[path] = None
     stop = '|| { code=$?; printf "%s\\n" "$unsafe" >&2; exit $code; }\n'
-    calls = [f"own {quoting.own_arguments(list(paths))} {stop}" for paths in found.values()]
+    calls = [f"own {scripts.own_arguments(list(paths))} {stop}" for paths in found.values()]
     if not make:  # a second folder of yurt, such as that in the home folder, is checked if it exists
         seconds = zip(list(found)[1:], calls[1:], strict=True)
-        calls[1:] = [f"[ ! -e {quoting.quote(base)} ] || {call}" for base, call in seconds]
+        calls[1:] = [f"[ ! -e {shlex.quote(base)} ] || {call}" for base, call in seconds]
     if mounted and not make:
         bases = dict.fromkeys(layout.chain(folder)[0] for folder in folders if re.search(RUNS, folder))
-        calls[:0] = [f"mounted {quoting.own_arguments([base])} {stop}" for base in bases]
+        calls[:0] = [f"mounted {scripts.own_arguments([base])} {stop}" for base in bases]
     if make:
-        calls += [*(f"make_base {quoting.own_arguments([base])} {stop}" for base in found)]
+        calls += [*(f"make_base {scripts.own_arguments([base])} {stop}" for base in found)]
     return "".join(calls)
 
 
@@ -162,7 +162,7 @@ def refused(name: str, code: int, errors: str) -> YurtError:
         hint = f"remove the link on {name}, and put the folder itself in its place if it is one of yours"
     path = re.search(r" (?:to|in) (/.*)", reason) if code == OPEN else None
     if path:
-        hint = f"check what is in it, then type this on {name}: `chmod go-w {quoting.quote(path[1])}`"
+        hint = f"check what is in it, then type this on {name}: `chmod go-w {shlex.quote(path[1])}`"
     return RefusedError(f"{name}: {reason}, so yurt does not use it", code="storage-unsafe", hint=hint)
 
 

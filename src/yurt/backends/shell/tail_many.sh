@@ -1,11 +1,12 @@
 # Sends the logs of many runs, by byte offset, over one connection.
-# arguments: FOLLOW LAST MOST, then for each run FOLDER OUT ERR OVER: the offsets read so far, and whether it finished.
-# FOLLOW, if not empty: stream for about MOST seconds; less if some runs finish, as others may have started.
-# LAST, if not empty: send only so many last lines of logs that were not read yet.
-# Output is chunks: a line "K out|err COUNT" and COUNT bytes, where K counts the runs from 1. "K skip-out OFFSET" is
-# where reading begins, after "K cut-out COUNT" as in tail.sh, "K end 0" means a finished run was sent completely,
-# "K gone 0" that it has no folder. "- - 0" is a keepalive.
-follow=$1 last=$2 most=$3 count=0
+# arguments: FOLLOW LAST MOST, then for each run FOLDER OUT ERR OVER: the offsets read so far, and
+# whether it finished. FOLLOW, if not empty: stream for about MOST seconds; less if some runs
+# finish, as others may have started. LAST, if not empty: send only so many last lines of logs that
+# were not read yet.
+# Output is chunks: a line "K out|err COUNT" and COUNT bytes, where K counts the runs from 1.
+# "K skip-out OFFSET" is where reading begins, after "K cut-out COUNT" as in tail.sh, "K end 0"
+# means a finished run was sent completely, "K gone 0" that it has no folder. "- - 0" is a keepalive.
+follow=$1 last=$2 most=$3 limit='' count=0
 shift 3
 while [ $# -gt 0 ]; do
   count=$((count + 1))
@@ -40,31 +41,11 @@ measure() { # sets out_size_K and err_size_K of all runs, with one program at mo
 $sizes
 end
 }
-send() { # send K NAME FILE OFFSET SIZE: sends a log from the offset on; sets offset
-  offset=$4
-  while [ "$offset" -lt "$5" ]; do
-    part=$(($5 - offset))
-    [ "$part" -le 1048576 ] || part=1048576
-    printf '%s %s %s\n' "$1" "$2" "$part"
-    if [ "$offset" -eq 0 ]; then head -c "$part" "$3"; else tail -c "+$((offset + 1))" "$3" | head -c "$part"; fi || exit 1
-    offset=$((offset + part)) busy=1
-  done
-}
-begin() { # begin K NAME FILE SIZE: sets offset to the start of the last lines of a log; of very long ones, to a later place
-  offset=0 most_of_all=$((1000000 + last * 4096))
-  if [ "$4" -gt 0 ]; then
-    from=$(($4 > most_of_all ? $4 - most_of_all : 0))
-    shown=$(if [ "$from" -eq 0 ]; then head -c "$4" "$3"; else tail -c "+$((from + 1))" "$3" | head -c "$(($4 - from))"; fi |
-      tail -n "$last" | wc -c) && [ "$shown" -gt 0 ] || exit 1
-    offset=$(($4 - shown))
-    [ "$shown" -lt "$most_of_all" ] || printf '%s cut-%s %s\n' "$1" "$2" "$shown"
-  fi
-  printf '%s skip-%s %s\n' "$1" "$2" "$offset"
-}
 seconds=0 some='' idle=0
 while :; do
   k=0 over_now=' '
-  while [ "$k" -lt "$count" ]; do # before their logs are measured: what they wrote last must be sent
+  # before their logs are measured: what they wrote last must be sent
+  while [ "$k" -lt "$count" ]; do
     k=$((k + 1))
     eval "folder=\$folder_$k"
     [ -n "$folder" ] || continue
@@ -74,7 +55,8 @@ while :; do
   k=0 left='' busy=''
   while [ "$k" -lt "$count" ]; do
     k=$((k + 1))
-    eval "folder=\$folder_$k out=\$out_$k err=\$err_$k over=\$over_$k out_size=\$out_size_$k err_size=\$err_size_$k"
+    eval "folder=\$folder_$k out=\$out_$k err=\$err_$k over=\$over_$k"
+    eval "out_size=\$out_size_$k err_size=\$err_size_$k"
     [ -n "$folder" ] || continue
     if ! cd "$folder" 2> /dev/null; then
       printf '%s gone 0\n' "$k"
@@ -82,15 +64,16 @@ while :; do
       continue
     fi
     case $over_now in *" $k "*) over=yes ;; esac
+    of="$k "
     if [ -n "$last" ] && [ "$seconds" -eq 0 ] && [ "$out$err" = 00 ]; then
-      begin "$k" out @OUT_LOG@ "$out_size"
+      begin out @OUT_LOG@ "$out_size"
       out=$offset
-      begin "$k" err @ERR_LOG@ "$err_size"
+      begin err @ERR_LOG@ "$err_size"
       err=$offset
     fi
-    send "$k" out @OUT_LOG@ "$out" "$out_size"
+    send out @OUT_LOG@ "$out" "$out_size"
     eval "out_$k=$offset"
-    send "$k" err @ERR_LOG@ "$err" "$err_size"
+    send err @ERR_LOG@ "$err" "$err_size"
     eval "err_$k=$offset"
     if [ -n "$over" ] || [ -z "$follow" ]; then
       printf '%s end 0\n' "$k"

@@ -18,7 +18,7 @@ from yurt.clocks import clocks
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
-from yurt.model import poll, tasks
+from yurt.model import status_answer, tasks
 from yurt.model.digest import checksum
 from yurt.model.facts import Facts
 from yurt.model.run import Plan, Resources, RunRef
@@ -112,7 +112,7 @@ class SlurmBackend(ShellBackend):
         from yurt.backends.slurm import queries
 
         rows = queries.poll_input(runs)
-        days = str(poll.days_since(runs))
+        days = str(status_answer.days_since(runs))
         rests = self.host.limit(ACCOUNTING) < self.host.limit()
         accounting = "no" if not self._accounting() else "silent" if rests else "yes"
         text = script.gate() + queries.poll_script()
@@ -132,13 +132,13 @@ class SlurmBackend(ShellBackend):
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot read the queue", answer.errors)
         self.host.note_response(SLURM)
-        files, out = poll.split_files(answer.out, asked=bool(running))
+        files, out = status_answer.split_files(answer.out, asked=bool(running))
         if accounting == "yes" and b"\n= silent\n" in out and answer.seconds >= clocks().slow:
             self.host.note_silent(ACCOUNTING)
         elif accounting == "yes":
             self.host.note_response(ACCOUNTING)
         mark = checksum(out)
-        if mark == since and all(run.mark for run in runs) and not poll.has_folders(out):
+        if mark == since and all(run.mark for run in runs) and not status_answer.has_folders(out):
             return Observed({}, mark, {run.id: run.held for run in runs if run.held}, files)
         text = out.decode(errors="replace")
         with self.host.reading():

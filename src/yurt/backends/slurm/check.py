@@ -16,7 +16,7 @@ FULL_MB = 2
 def faults(resources: Resources, facts: Facts, folder: str) -> list[str]:
     """Return why a run can never start, one sentence for each problem, with the nearest valid value."""
     found = []
-    partition = facts.partition(resources.partition or facts.default_partition)
+    partition = facts.partition_of(resources.partition)
     names = [each.name for each in facts.partitions]
     for wanted in (resources.partition or "").split(",") if names else ():  # Slurm chooses among several
         if wanted and wanted not in names:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from yurt import quoting
 from yurt.model import layout
 from yurt.model.resources import leading_number
 from yurt.model.run import Plan, Resources
@@ -115,7 +115,7 @@ def without(script: Script, names: Collection[str]) -> Script:
         if all(each.name not in names for each in given):
             lines.append(line)
         elif kept:
-            lines.append(" ".join(["#SBATCH", *(quoting.quote(word) for word in kept)]))
+            lines.append(" ".join(["#SBATCH", *(shlex.quote(word) for word in kept)]))
     options = {name: value for name, value in script.options.items() if name not in names}
     return msgspec.structs.replace(script, lines=lines, options=options)
 
@@ -191,8 +191,8 @@ def several_tasks(resources: Resources, more: Mapping[str, str | None]) -> bool:
 
 def next_start(plan: Plan) -> str:
     """Return the command with which job.sh submits a later start: like the first one, but never held."""
-    return " ".join(["sbatch", "--parsable", *(quoting.quote(each) for each in arguments(plan.later()))])
+    return " ".join(["sbatch", "--parsable", *(shlex.quote(each) for each in arguments(plan.later()))])
 
 
 def as_typed(options: Sequence[str]) -> str:
-    return " ".join(["sbatch", *(quoting.quote(each) for each in options), layout.JOB, "NONCE"])
+    return " ".join(["sbatch", *(shlex.quote(each) for each in options), layout.JOB, "NONCE"])

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable
 
 from yurt.backends import scripts
-from yurt.model.facts import Account, Facts, NodeKind, Partition, Qos, Tier
+from yurt.model.facts import MAX_ARRAY, Account, Facts, NodeKind, Partition, Qos, Tier
 from yurt.model.sizes import MB
 
 TIERS = {"HOME": "home", "SCRATCH": "scratch", "PROJECT": "project", "WORK": "project", "ARCHIVE": "archive"}
@@ -59,7 +59,7 @@ def read(mark: str, text: str, *, now: float) -> Facts:
         partitions=[read_partition(line, kinds) for line in parts.get("partitions", []) if "PartitionName=" in line],
         accounts=read_accounts(parts.get("associations", []), default_account),
         qos=[read_qos(line) for line in parts.get("qos", [])],
-        max_array=_number(config.get("MaxArraySize", ""), 1001),
+        max_array=_number(config.get("MaxArraySize", ""), MAX_ARRAY),
         min_job_age=_number(config.get("MinJobAge", ""), 300),
         kill_wait=_number(config.get("KillWait", ""), 30),
         enforces_limits=config.get("EnforcePartLimits", "NO") != "NO",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from yurt import quoting
 from yurt.backends import scripts
 from yurt.backends.slurm import states, wordings
 from yurt.model import ids, layout, tasks
@@ -33,7 +33,7 @@ def files_reader(folder: str) -> str:
 
     Of the lines of metrics with the same names, they print the first, which decides the order, and the last.
     """
-    metrics, usage = (quoting.quote(f"{folder}/{name}") for name in (layout.METRICS, layout.USAGE))
+    metrics, usage = (shlex.quote(f"{folder}/{name}") for name in (layout.METRICS, layout.USAGE))
     return f"""\
 tail -c {METRICS_TAIL} {metrics} 2> /dev/null < /dev/null | yurt_usage={usage} LC_ALL=C awk '
   {{ names = $0; gsub(/:[^,}}]*/, "", names); if (!(names in last)) print "|" $0; last[names] = NR; line[names] = $0 }}

@@ -72,10 +72,15 @@ def chosen(
 
 
 def _agreed(declared: Declared, project: Project) -> Declared:
-    """Return a declaration. UnconfirmedError if it names addresses that are neither the user's nor confirmed."""
-    from yurt.envs.addresses import foreign
+    """Return a declaration. UnconfirmedError if it names addresses that are neither the user's nor confirmed, or if it
+    is outside the project, or takes packages from there, and the user has not agreed to that."""
+    from yurt.envs.addresses import foreign, on_this_machine
+    from yurt.lifecycle import outside_files
 
     declared.check()
+    folder = Path(declared.folder or project.folder)
+    outside_files.check(project, [folder / each for each in declared.files], declared.title)
+    outside_files.check(project, on_this_machine(declared), declared.title)
     known = trust.of(project.label, str(project.folder)).addresses
     new = [each for each in foreign(declared) if each not in known]
     if new:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from yurt import queue_prefetch
 from yurt.clocks import clocks, ending_by
 from yurt.errors import NotFoundError, UnreachableError, YurtError
-from yurt.lifecycle.refresh import early
 from yurt.model import log_chunks
 from yurt.model.files import LogPosition, LogSink, Stream
 from yurt.model.run import Run
 from yurt.model.site_words import Reading
+from yurt.sites import early_answer
 from yurt.store import Entry, Store
 
 Sink = Callable[[Stream, bytes], None]
@@ -42,7 +41,8 @@ def _copy(store: Store, run: Run, entry: Entry | None, sink: Sink, lines: int | 
             code="not-found",
             hint=f"see the run with `yurt show {run.id}`",
         )
-    answer = early.logs(run.context, run.folder, lines)
+    basis = early_answer.basis_of_logs(run.context, run.folder, lines)
+    answer = early_answer.find(run.context, basis)
     with Reading(run.context):
         if answer is not None and log_chunks.read(answer, log, _to(sink)):
             return about_cut(log)
@@ -50,7 +50,7 @@ def _copy(store: Store, run: Run, entry: Entry | None, sink: Sink, lines: int | 
         from yurt.sites import connect
 
         if not log.begun:
-            queue_prefetch.prepare("logs", early.logs_basis(run.context, run.folder, lines))
+            early_answer.expect("logs", basis)
         connect.responding_backend(run.context, alone=not saved).files.tail([log], _to(sink), lines=lines)
         if not log.gone:
             return about_cut(log)
@@ -159,6 +159,7 @@ def _has_finished(store: Store, run: Run) -> bool:
 def until_decided(store: Store, run: Run) -> Run:
     """Wait until a race has a winner, or is over; return it with the winner's context and folder."""
     from yurt.lifecycle.race.view import contexts_of
+    from yurt.lifecycle.refresh import poll_interval
     from yurt.lifecycle.refresh.full_disk import checked
     from yurt.lifecycle.refresh.refresh import refresh_contexts
 
@@ -169,4 +170,4 @@ def until_decided(store: Store, run: Run) -> Run:
         if entry is None or entry.status.final or entry.run.folder:
             return run if entry is None else entry.run
         time.sleep(pause)
-        pause = min(pause * 1.3, clocks().last_refresh)
+        pause = min(pause * poll_interval.GROWTH, clocks().last_refresh)

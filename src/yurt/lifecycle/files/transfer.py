@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError, here_is_full
+from yurt.lifecycle import outside_files
 from yurt.lifecycle.files import local_copy
 from yurt.model import layout, tasks
 from yurt.model.files import NOTHING, Brought, Contents, Measures, Pick, Progress, Pull, unreported
@@ -196,6 +197,8 @@ class Transfer:
     @contextlib.contextmanager
     def _made(self, targets: Sequence[Path], ignored: bool) -> Iterator[list[Path]]:
         """Create the target folders and yield those that are new; afterwards remove those that stayed empty."""
+        for each in targets:
+            outside_files.check_target(each)
         fresh = [each for each in (targets[0].parent,) if not each.exists()]
         made = [*(target for target in targets if _make(target, ignored=ignored)), *fresh]
         try:

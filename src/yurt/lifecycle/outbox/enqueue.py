@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from yurt import queue_prefetch
 from yurt.config import paths
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle.advance import Advanced
@@ -19,7 +18,7 @@ from yurt.lifecycle.plan.request import Planned
 from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Plan, Status
-from yurt.sites import connect
+from yurt.sites import connect, early_answer
 from yurt.store import Entry, Store
 from yurt.store.connection import INDEX_CODES
 
@@ -51,7 +50,7 @@ def enqueue(
             hint=f"retry it with `yurt retry {before.run}`, or use `--after-any {before.run}`",
         )
     backend = connect.backend(context)
-    queue_prefetch.forget()
+    early_answer.states_changed()
     claim = claims.take(plan.run.id)  # before other processes see the run
     assert claim is not None
     saved: list[str] = []

@@ -277,11 +277,10 @@ def _calls(store: Store, plan: Plan) -> bytes:
 
 
 def _largest_array(context: str) -> int:
-    """Return the largest number of tasks in one job array."""
+    from yurt.model.facts import largest_array
     from yurt.sites.facts import facts_if_probed
 
-    found = facts_if_probed(contexts.named(context))
-    return 1000 if found is None else found.max_array
+    return largest_array(facts_if_probed(contexts.named(context)))
 
 
 def _note_try(store: Store, sweep: str, *, noted: bool) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from yurt import quoting
 from yurt.backends.kinds import kind_of
 from yurt.config import paths
 from yurt.errors import UserError, YurtError
@@ -75,7 +75,7 @@ def snapshot_of(
 
 def _checked(outside: Sequence[Path], project: Project, *, by_project: bool) -> list[str]:
     """Return a warning if files in paths_to_copy look like secrets. UnconfirmedError as in `snapshot_of`."""
-    from yurt.lifecycle.plan import outside_files
+    from yurt.lifecycle import outside_files
 
     if by_project:
         outside_files.check(project, outside, "paths_to_copy of the project")
@@ -118,7 +118,7 @@ def _about_absent(path: str, folder: Path, context: Context) -> str:
     with suppress(OSError):
         if not kind_of(context.type).here and (whole or os.stat(folder / path).st_size >= DATA):
             place = f"{context.name}:{_data_tier(context)}:{os.path.basename(path)}"
-            put = f"yurt data put {quoting.quote(name)} {quoting.quote(place)}"
+            put = f"yurt data put {shlex.quote(name)} {shlex.quote(place)}"
             return f"{text}copy data to the site once with `{put}` and name that path, or upload it with {include}"
     return f"{text}upload what .gitignore ignores with {include}"
 

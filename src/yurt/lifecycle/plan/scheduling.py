@@ -176,7 +176,7 @@ def _minutes(needs: Needs, facts: Facts | None) -> int | None:
     resources = needs.resources
     if facts is None:
         return resources.minutes
-    partition = facts.partition(resources.partition or facts.default_partition)
+    partition = facts.partition_of(resources.partition)
     usual = None if partition is None else partition.default_minutes or partition.max_minutes
     return resources.minutes or _own_minutes(needs) or usual
 

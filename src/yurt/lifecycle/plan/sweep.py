@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from yurt.config.text import content_of
 from yurt.errors import UserError
 from yurt.model import params
 from yurt.model.grid import Axis, Grid, GridError, Sets, checked, fixed, limited, shuffled, unique
@@ -87,12 +88,12 @@ def _values(name: str) -> str:
     """Return the content of a file that the user named with `@`."""
     file = Path(name).expanduser()
     _follow(file)
-    return file.read_text("utf-8-sig")
+    return content_of(file).decode("utf-8-sig")
 
 
 def _follow(file: Path) -> None:
     """Raise UnconfirmedError if a file that the user named is in the project only by a link of the project."""
-    from yurt.lifecycle.plan import outside_files
+    from yurt.lifecycle import outside_files
     from yurt.sites.project import Project
 
     project = Project()
@@ -102,7 +103,7 @@ def _follow(file: Path) -> None:
 
 def _may_read(config: Path, file: Path) -> None:
     """Raise UnconfirmedError if a file of the project names a file with values that is outside the project."""
-    from yurt.lifecycle.plan import outside_files
+    from yurt.lifecycle import outside_files
     from yurt.sites.project import Project
 
     project = Project()

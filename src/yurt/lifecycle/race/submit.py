@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from yurt import queue_prefetch
 from yurt.errors import UnreachableError, YurtError
 from yurt.lifecycle.outbox import claims, refused
 from yurt.lifecycle.outbox.outbox import send_large, send_waiting
@@ -22,7 +21,7 @@ from yurt.model.context import Context
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.race import Mode
 from yurt.model.run import Plan, Status
-from yurt.sites import connect
+from yurt.sites import connect, early_answer
 from yurt.sites.fan_out import side_by_side
 from yurt.store import Entry, Store
 
@@ -58,7 +57,7 @@ def submit(
     )  # it stands for its winner, and is never submitted
     whole = msgspec.structs.replace(first, run=run, race=race)
     warnings = list(dict.fromkeys(warning for each in planned for warning in each.warnings))
-    queue_prefetch.forget()
+    early_answer.states_changed()
     claim = claims.take(race_id)  # before other processes see the race
     assert claim is not None
     with claim:

@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt import queue_prefetch
 from yurt.clocks import clocks
 from yurt.errors import YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.advance import Advanced, Step, advance, both
 from yurt.lifecycle.outbox.pending import send_pending
-from yurt.lifecycle.refresh import archive, early, notify, other_machines, track
+from yurt.lifecycle.refresh import archive, notify, other_machines, track
 from yurt.model import ids
-from yurt.model.poll import RunFiles
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Run, RunRef, Status
 from yurt.model.stage import with_lost_outputs
 from yurt.model.state import NEVER, Observation, confirmed_at, mark_of, next_status
+from yurt.model.status_answer import RunFiles
 from yurt.model.tally import BAD
-from yurt.sites import connect
+from yurt.sites import connect, early_answer
 from yurt.store import Store, calls
 from yurt.store.tasks import with_held
 
@@ -172,7 +171,7 @@ def _upload(store: Store, context: str, moved: Advanced, seconds: float | None, 
 
     sent = send_large(store, context, connect.named_backend(context), moved.large, watch, seconds=seconds)
     if sent.submitted:
-        queue_prefetch.forget()
+        early_answer.states_changed()
     return both(moved, sent)
 
 
@@ -197,7 +196,7 @@ def _refresh(
     if moved.stopped is not None and moved.stopped.exit_code == 4:
         raise moved.stopped
     if moved.submitted:
-        queue_prefetch.forget()
+        early_answer.states_changed()
     other_machines.refresh(store, context, backend.files)
     refs = store.refs(context, *finished)
     if not refs:
@@ -205,7 +204,7 @@ def _refresh(
             saved |= archive.catch_up(store, context, backend.files, watch=watch)
         return moved, None
     now, refreshed = time.time(), store.refreshed_at(context)
-    queue_prefetch.prepare(verb or "ps", early.queue_basis(context, refs, running) if verb else b"")
+    early_answer.expect(verb or "ps", early_answer.basis_of_status(context, refs, running) if verb else b"")
     answer = backend.runs.observe(refs, store.answer(context), running)
     seen = answer.runs
     observed.update(seen)
@@ -224,7 +223,7 @@ def _refresh(
     if keep:
         saved |= archive.catch_up(store, context, backend.files, watch=watch)
     if any(status.final or status.state == "waiting" for status in changed.values()):
-        queue_prefetch.forget()
+        early_answer.states_changed()
     # Submit again runs whose job the site lost, and submit runs whose predecessor has finished.
     if any(status.state == "waiting" or status.final for status in changed.values()) and store.outbox(context):
         return both(moved, advance(store, context, backend, steps, watch=watch)), answer.files

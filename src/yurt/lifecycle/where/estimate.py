@@ -6,6 +6,7 @@ from yurt.config import facts as recorded
 from yurt.lifecycle.where import cache
 from yurt.lifecycle.where.wanted import of_run
 from yurt.model.context import Context
+from yurt.model.facts import partition_of_job
 from yurt.model.run import Plan
 from yurt.model.where import Estimate
 from yurt.store import Entry, Store
@@ -17,8 +18,7 @@ def note(store: Store, context: Context, plan: Plan, entry: Entry) -> None:
     A run that waits for something other than the queue gets no estimate.
     """
     wanted, facts = of_run(plan, context), recorded.load(context)
-    default = facts.default_partition if facts is not None else ""
-    partition = wanted.resources.partition or default
+    partition = partition_of_job(wanted.resources.partition, facts)
     found = cache.take(context.name, recorded.address_of(wanted.context), wanted.key, partition)
     run, status = entry.run, entry.status
     held = "hold" in wanted.options or status.building or run.home_sync or run.after or run.race

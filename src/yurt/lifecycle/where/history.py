@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from yurt.lifecycle.where.calibration import Pair, real_wait, span
+from yurt.model.facts import Facts, partition_of_job
 from yurt.model.where import Estimate, TrackRecord
 from yurt.store import Entry, Store
 
@@ -36,8 +37,8 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def history(store: Store, context: str, default: str = "") -> History:
-    """Return the waits of a context. `default`: the partition of runs that name none."""
+def history(store: Store, context: str, facts: Facts | None = None) -> History:
+    """Return the waits of a context."""
     pairs: dict[str, list[Pair]] = {}
     waits: dict[str, list[float]] = {}
     delayed = store.delayed_runs(context)
@@ -50,7 +51,7 @@ def history(store: Store, context: str, default: str = "") -> History:
         if run.id in made or run.id in delayed or run.tasks or run.env is not None:  # it may have waited for a build
             continue
         if (wait := real_wait(run, entry.status)) is not None:
-            waits.setdefault(run.resources.partition or default, []).append(wait)
+            waits.setdefault(partition_of_job(run.resources.partition, facts), []).append(wait)
     return History(pairs=pairs, waits=waits)
 
 

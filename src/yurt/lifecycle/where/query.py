@@ -14,7 +14,7 @@ from yurt.lifecycle.where import cache, shapes
 from yurt.lifecycle.where.causes import waits_for
 from yurt.lifecycle.where.history import History, history
 from yurt.lifecycle.where.wanted import Wanted
-from yurt.model.facts import Facts
+from yurt.model.facts import Facts, partition_of_job
 from yurt.model.live import LivePartition
 from yurt.model.run import Resources
 from yurt.model.where import REJECTED, SOON, Answer, Ask, ExpectedStart, Forecast, Question, SmallerRequest, Starts
@@ -69,11 +69,9 @@ def _asked(store: Store, wanted: Wanted, facts: Facts | None, label: str, paths:
         problems = check(resources)
         found = shapes.Choices(possible=[] if problems else [""], impossible={"": "; ".join(problems)})
         asks, unasked = [Ask()] if not problems else [], list[str]()
-        default = ""
     else:
         found = shapes.choices(resources, facts, check, wanted.only)
         asks, unasked = shapes.asks(resources, found, facts)
-        default = facts.default_partition
     accounts = facts.accounts if facts is not None else []
     if not asks and not paths:  # the facts say all
         rows = [_impossible(context.name, name, why) for name, why in found.impossible.items() if why]
@@ -86,8 +84,8 @@ def _asked(store: Store, wanted: Wanted, facts: Facts | None, label: str, paths:
             code="slurm-not-responding",
             hint="run the command again later",
         )
-    past = history(store, context.name, default)
-    own = (resources.partition or default).split(",")
+    past = history(store, context.name, facts)
+    own = partition_of_job(resources.partition, facts).split(",")
     rows = [
         _row(context.name, name, own=name in own, wanted=resources, forecast=forecast, past=past)
         for name in found.possible

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from yurt.model.facts import Facts, Partition
+from yurt.model.facts import Facts, Partition, partition_of_job
 from yurt.model.run import Resources
 from yurt.model.where import MOST, Ask
 
@@ -50,7 +50,7 @@ def choices(resources: Resources, facts: Facts, check: Check, only: Sequence[str
             shorter = msgspec.structs.replace(here, minutes=limit)
             if not check(shorter) and not _no_account(partition, resources, facts):
                 too_long[name] = limit
-    own = (resources.partition or facts.default_partition).split(",")
+    own = partition_of_job(resources.partition, facts).split(",")
     preempted = {each.name for each in facts.partitions if each.preempt}
     possible.sort(key=lambda name: (name not in own, name in preempted))
     return Choices(possible=possible, impossible=impossible, too_long=too_long)

@@ -13,12 +13,12 @@ import pytest
 from tests.store.test_runs import run
 from yurt import queue_prefetch
 from yurt.errors import UnreachableError
-from yurt.lifecycle.refresh import early
 from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.refresh.unchanged import Unchanged, unchanged
 from yurt.model.digest import checksum
-from yurt.model.poll import expiring
 from yurt.model.run import Status
-from yurt.sites import connect
+from yurt.model.status_answer import expiring
+from yurt.sites import connect, early_answer
 from yurt.store import Store
 
 ROW = b"= queue\n7|RUNNING|None|2026-01-01T00:00:00|n1|yurt-x\n"
@@ -43,7 +43,7 @@ class Sent:
 
     def __init__(self, store: Store, answer: bytes, running: str = "") -> None:
         self.key, self.frame = b"key", (b"\nbegin\n", b"end ")
-        self.basis = early.queue_basis("alpha", store.refs("alpha"), running)
+        self.basis = early_answer.basis_of_status("alpha", store.refs("alpha"), running)
         self.received = b"noise\nbegin\n" + answer + b"end 0\n"
         self.failed, self.timed_out, self.seconds = False, False, 0.0
 
@@ -53,10 +53,10 @@ def send(store: Store, answer: bytes, running: str = "") -> None:
 
 
 def test_the_same_answer_is_a_refresh(store: Store) -> None:
-    assert early.unchanged(store, "alpha") is None, "nothing was sent"
+    assert unchanged(store, "alpha") is None, "nothing was sent"
     send(store, ROW)
     before = time.time()
-    assert early.unchanged(store, "alpha") == early.Unchanged([])
+    assert unchanged(store, "alpha") == Unchanged([])
     assert (store.refreshed_at("alpha") or 0) >= before
     assert queue_prefetch.answer(b"key", 1, 1, lambda _begun: None) is not None, "the query may still use it"
 
@@ -78,42 +78,42 @@ def test_an_empty_list_of_folders_changes_nothing(store: Store) -> None:
     answer = ROW + b"= folders\n"
     store.note_refresh("alpha", 5.0, checksum(answer))
     send(store, answer)
-    assert early.unchanged(store, "alpha") is not None
+    assert unchanged(store, "alpha") is not None
     answer += b"x||0||||\n"
     store.note_refresh("alpha", 5.0, checksum(answer))
     send(store, answer)
-    assert early.unchanged(store, "alpha") is None
+    assert unchanged(store, "alpha") is None
 
 
 def test_metrics_do_not_count_as_a_change(store: Store) -> None:
     answer = b'|{"loss": 1}\n|= queue\n~= 1 1 2 -\n' + ROW
     send(store, answer, "/far/runs/x")
-    found = early.unchanged(store, "alpha", "/far/runs/x")
+    found = unchanged(store, "alpha", "/far/runs/x")
     assert found is not None and found.files is not None
     assert found.files.metrics == b'{"loss": 1}\n= queue\n' and found.files.usage == b"= 1 1 2 -\n"
-    assert early.unchanged(store, "alpha") is None, "another query"
+    assert unchanged(store, "alpha") is None, "another query"
 
 
 def test_what_is_different_needs_the_query(store: Store, tmp_path: Path) -> None:
     send(store, ROW.replace(b"RUNNING", b"PENDING"))
-    assert early.unchanged(store, "alpha") is None
+    assert unchanged(store, "alpha") is None
     send(store, ROW)
     store.add(run(2), Status(state="running", job="8", submitted=1.0))
-    assert early.unchanged(store, "alpha") is None, "one more run"
+    assert unchanged(store, "alpha") is None, "one more run"
     store.remove(run(2).id)
     os.utime(tmp_path / "contexts.yaml", (1, 1))
-    assert early.unchanged(store, "alpha") is None, "another configuration"
+    assert unchanged(store, "alpha") is None, "another configuration"
     send(store, ROW)
-    assert early.unchanged(store, "alpha") is not None
+    assert unchanged(store, "alpha") is not None
 
 
 def test_what_is_due_needs_the_query(store: Store, tmp_path: Path) -> None:
     send(store, ROW)
     (tmp_path / "calls").mkdir()
-    assert early.unchanged(store, "alpha") is None
+    assert unchanged(store, "alpha") is None
     (tmp_path / "calls").rmdir()
     store.add(run(3), Status(state="waiting"))
-    assert early.unchanged(store, "alpha") is None, "a run to submit"
+    assert unchanged(store, "alpha") is None, "a run to submit"
 
 
 def test_a_young_run_is_marked_until_it_is_confirmed(store: Store) -> None:
@@ -122,15 +122,15 @@ def test_a_young_run_is_marked_until_it_is_confirmed(store: Store) -> None:
         store.change([name], lambda _run, status: status, lambda _run, _status, at=at: expiring("7|RUNNING", at))  # type: ignore[misc]
         send(store, ROW)
         assert store.refs("alpha")[0].mark == ("7|RUNNING" if valid else "")
-        assert (early.unchanged(store, "alpha") is not None) is valid
+        assert (unchanged(store, "alpha") is not None) is valid
 
 
 def test_a_failed_query_is_made_again(store: Store) -> None:
     send(store, ROW)
     queue_prefetch._pending[0].received = b"\nbegin\n" + ROW + b"end 7\n"
-    assert early.unchanged(store, "alpha") is None
+    assert unchanged(store, "alpha") is None
     queue_prefetch._pending[0].timed_out = True
     queue_prefetch._pending[0].received = None
-    assert early.unchanged(store, "alpha") is None
+    assert unchanged(store, "alpha") is None
     with pytest.raises(TimeoutError):
         queue_prefetch.answer(b"key", 1, 1, lambda _begun: None)
