@@ -6,16 +6,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
+from yurt.backends.answers import LostStart
 from yurt.backends.slurm.states import UNANSWERED
 from yurt.errors import RefusedError, UnreachableError
-from yurt.lifecycle.race import submit, tend
+from yurt.lifecycle.outbox import lost_start
+from yurt.lifecycle.race import again, candidates, tend
 from yurt.model.progress import unwatched
-from yurt.model.run import Plan, Race, Run, RunRef, Status
-from yurt.sites import connect
+from yurt.model.run import Plan, Race, RestartPolicy, Run, RunRef, Status
+from yurt.sites import connect, folders
 from yurt.store import Store
 from yurt.testing.pod_claims import PodClaims
+from yurt.verbs.cancel import cancel
 from yurt.verbs.race import retry_plans
 
 RACE = Race(id="r", arbiter="alpha", folder="/races/r")
@@ -47,6 +51,15 @@ class Sites(PodClaims):
     def __init__(self) -> None:
         super().__init__()
         self.released: list[str] = []
+        self.lost: LostStart = "over"
+
+    def end_lost(self, folder: str, start: int, lease: int) -> LostStart:
+        return self.lost if folder and start == 2 and lease else "keeps"
+
+    def give_up(self, folder: str, item: int, candidate: str, who: str) -> bool:
+        if not self.up:
+            raise UnreachableError("alpha does not respond", code="not-responding")
+        return super().give_up(folder, item, candidate, who)
 
     def meanwhile(self) -> None:
         """Do what another process does."""
@@ -79,6 +92,7 @@ class Queue:
 def sites(monkeypatch: pytest.MonkeyPatch) -> Sites:
     found = Sites()
     found.open(RACE.folder)
+    monkeypatch.setattr(again, "send", lambda _store, _contexts, _watch: candidates.Sent())
     monkeypatch.setattr(connect, "responding_backend", lambda _name: SimpleNamespace(claims=found, runs=Queue(found)))
     return found
 
@@ -157,7 +171,7 @@ def test_a_race_that_is_cancelled_gets_no_candidates(tmp_path: Path, sites: Site
 
 def test_a_race_without_candidates_submits_nothing(store: Store) -> None:
     """Another process has cancelled it while it was being prepared."""
-    assert submit.send(store, [], unwatched) == submit.Sent()
+    assert candidates.send(store, [], unwatched) == candidates.Sent()
 
 
 @pytest.mark.parametrize(
@@ -189,6 +203,84 @@ def test_a_race_shows_the_failure_of_its_winner(
     tend.tend_one(store, "r")
     entry = store.get("r")
     assert entry is not None and (entry.status.state, entry.status.reason) == (state, reason)
+
+
+def states(store: Store) -> list[tuple[str, str, str]]:
+    return [(each.run.context, each.run.retry_of, each.status.state) for each in store.several(store.candidates("r"))]
+
+
+ONCE = RestartPolicy(retries=1)
+
+
+def fail(store: Store, sites: Sites, end_lost: LostStart = "over", policy: RestartPolicy = ONCE) -> bool:
+    """Let the node of b fail, which has won; return whether b leaves its next start to the others."""
+    sites.claim(RACE.folder, 0, "b")
+    sites.lost = end_lost
+    store.change(["a"], lambda _run, _status: LOST)
+    store.change(["b"], lambda _run, _status: Status(state="waiting", reason="its node failed", start=2, attempts=1))
+    store.note_holders("r", {0: "b"})
+    lost = plan("b", "beta")
+    lost = msgspec.structs.replace(lost, run=msgspec.structs.replace(lost.run, restart_policy=policy))
+    store.settle(lost)
+    return lost_start.leaves(store, lost, sites)
+
+
+def test_a_race_goes_on_without_a_winner_that_lost_its_node(store: Store, sites: Sites) -> None:
+    assert fail(store, sites)
+    tend.tend_one(store, "r")
+    first = [("alpha", "", "cancelled"), ("beta", "", "node_failed")]
+    assert states(store) == [*first, ("alpha", "a", "waiting"), ("beta", "b", "waiting")]
+    assert state(store) == ("waiting", "alpha", ["r"]) and store.holders("r") == {}
+    assert sites.holders(RACE.folder) == {}, "its claim has ended"
+    new = [store.plan(name) for name in store.candidates("r")[2:]]
+    assert [each is not None and each.run.restart_policy.retries for each in new] == [0, 0], "it was the only retry"
+    tend.tend_one(store, "r")
+    assert len(states(store)) == 4, "once"
+    sites.claim(RACE.folder, 0, store.candidates("r")[2])
+    store.change([store.candidates("r")[3]], lambda _run, _status: LOST)
+    store.change([store.candidates("r")[2]], lambda _run, _status: DONE)
+    tend.tend_one(store, "r")
+    assert state(store) == ("completed", "alpha", [])
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [RestartPolicy(), RestartPolicy(retries=1, max_requeues=1), RestartPolicy(retries=1, retry_errors=True)],
+)
+def test_a_winner_that_is_restarted_on_its_site(store: Store, sites: Sites, policy: RestartPolicy) -> None:
+    assert not fail(store, sites, policy=policy)
+
+
+def test_a_winner_with_checkpoints_is_restarted_on_its_site(store: Store, sites: Sites) -> None:
+    assert not fail(store, sites, "keeps")
+
+
+def test_a_lost_start_may_still_be_running(store: Store, sites: Sites) -> None:
+    assert fail(store, sites, "wait")
+    tend.tend_one(store, "r")
+    entry = store.get("r")
+    assert entry is not None and (entry.status.state, entry.status.reason) == ("waiting", lost_start.WAITS)
+    assert len(states(store)) == 2 and sites.holders(RACE.folder) == {0: "b"}
+
+
+def test_a_candidate_that_is_still_being_withdrawn_takes_no_part_in_the_next_round(store: Store, sites: Sites) -> None:
+    fail(store, sites)
+    store.change(["a", "b"], lambda _run, _status: Status(state="waiting", start=2, attempts=1))
+    lost = store.plan("b")
+    assert lost is not None and not lost_start.leaves(store, lost, sites)
+
+
+def test_a_race_that_cannot_go_on_yet(store: Store, sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "store", lambda: store)
+    assert fail(store, sites)
+    sites.up = False
+    (warning,) = tend.tend_one(store, "r")
+    assert warning == "race r does not go on yet: alpha does not respond"
+    assert state(store) == ("waiting", "beta", ["r"]) and len(states(store)) == 2
+    assert cancel(["r"]).data[0].state == "cancelled"
+    sites.up = True
+    tend.tend_one(store, "r")
+    assert state(store) == ("cancelled", "beta", []) and len(states(store)) == 2
 
 
 def test_a_held_job_that_was_told_too_late_is_released(store: Store, sites: Sites) -> None:

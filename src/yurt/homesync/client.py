@@ -10,12 +10,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
+from yurt import private
 from yurt.clocks import clocks
 from yurt.errors import UserError
-from yurt.homesync import here, output, scripts
+from yurt.homesync import confined, here, output, profile, scripts
 from yurt.homesync.places import Pair, Place
 from yurt.hosts import SshHost
 from yurt.hosts.base import TIMEOUT
@@ -189,21 +191,48 @@ def started(pair: Pair, start: Start, arguments: Sequence[str]) -> Iterator[subp
         pipe = subprocess.PIPE if batch else None
         # In batch mode the lock is Unison's standard input: so its children do not inherit it, which may outlive it
         # by the time that ssh needs to notice a lost connection.
-        process = subprocess.Popen(
-            ["sh", "-c", script, "yurt", *arguments],
-            stdin=start.lock if batch else None,
-            stdout=pipe,
-            stderr=pipe,
-            pass_fds=() if batch else (start.lock,),
-            start_new_session=batch,
-        )
+        processes: list[subprocess.Popen[bytes]] = []
+
+        def begin() -> None:
+            processes.append(
+                subprocess.Popen(
+                    ["sh", "-c", script, "yurt", *arguments],
+                    stdin=start.lock if batch else None,
+                    stdout=pipe,
+                    stderr=pipe,
+                    pass_fds=() if batch else (start.lock,),
+                    start_new_session=batch,
+                )
+            )
+
         try:
-            yield process
-        finally:
-            if batch:
-                _stop(process)
+            if profile.writes_elsewhere(profile.read(pair.client)[1], arguments):
+                begin()
             else:
-                process.wait()
+                confined.call(begin, _writable(pair.client, start))
+            yield processes[0]
+        finally:
+            for process in processes:
+                if batch:
+                    _stop(process)
+                else:
+                    process.wait()
+
+
+def _writable(place: Place, start: Start) -> list[str]:
+    """Return the folders of this machine in which a sync may write.
+
+    Those that the script would create are created: the root only if it was not there before, else it is not mounted.
+    """
+    unison, root = profile.folder(), Path(place.folder)
+    backups = Path.home() / place.homes.backups if place.homes.backups else unison / "backup"
+    roots = unison / "yurt" / "roots"
+    with contextlib.suppress(OSError):  # the script has the words for it
+        private.make_folder(backups)
+        known = roots.read_text(errors="surrogateescape").splitlines() if roots.exists() else []
+        if place.folder not in known or (start.refilling and start.refill == place.name):
+            private.make_folder(root)
+    return [str(each) for each in (root, unison, backups, os.environ.get("TMPDIR") or "/tmp")]
 
 
 def _client_script(pair: Pair, start: Start, link: str) -> str:
@@ -221,13 +250,13 @@ def _client_script(pair: Pair, start: Start, link: str) -> str:
 def _link_from_here(pair: Pair, start: Start) -> str:
     mark = f"yurt-begin-{os.urandom(8).hex()}"
     *ssh, _command = pair.server.host.argv("")
-    return scripts.link(ssh, scripts.serve(side(pair, pair.server, start), mark), mark)
+    return scripts.link(ssh, side(pair, pair.server, start), mark)
 
 
 def _link_from_hub(pair: Pair, start: Start) -> str:
     mark = f"yurt-begin-{os.urandom(8).hex()}"
     ssh = ["ssh", "-T", "-o", "BatchMode=yes", *KEEP_ALIVE, address_from_hub(pair)]
-    return scripts.link(ssh, scripts.serve(side(pair, pair.server, start), mark), mark)
+    return scripts.link(ssh, side(pair, pair.server, start), mark)
 
 
 def address_from_hub(pair: Pair) -> str:

@@ -103,8 +103,10 @@ def survey(places: Sequence[Place], profile: str, *, optional: Sequence[str] = (
                 f"cannot measure the home of {place.name}: {answer.errors or 'no error message'}",
                 code="site-refused",
             )
-        sections = _sections(answer.text, mark)
-        answers[place.name] = (_folders(sections[""]), quota.read(sections), answer.errors.count("Permission denied"))
+        with place.host.reading():
+            sections = _sections(answer.text, mark)
+            found = _folders(sections[""]), quota.read(sections), answer.errors.count("Permission denied")
+        answers[place.name] = found
 
     watch(Event("measuring the homes"))
     side_by_side(measure, places)

@@ -98,7 +98,7 @@ def _client(pair: Pair, ssh: list[str]) -> str:
     """Return the script of the client side of a pair, with placeholders for its token and its time."""
     mark = f"yurt-begin-{os.urandom(8).hex()}"
     here, there = _start(f"login-{TOKEN}", pair), _start(f"login-{pair.hub.name}", pair)
-    link = scripts.link(ssh, scripts.serve(_side(pair, pair.spoke, there), mark), mark)
+    link = scripts.link(ssh, _side(pair, pair.spoke, there), mark)
     return scripts.client(
         _side(pair, pair.hub, here),
         locked=False,

@@ -26,6 +26,9 @@ TERMINATING = "cancelled; the job is terminating"
 LOST = "race"
 """The cause in exit.json of a candidate of a race that another one has won."""
 
+RACED = "raced"
+"""The cause in exit.json of a candidate that won its race and lost its node, so that the race went on without it."""
+
 PREEMPTED = "preempted"
 """The cause in exit.json of a run whose job Slurm ended for another one."""
 
@@ -298,11 +301,14 @@ def _alive(before: Status, after: Status, seen: Observation, now: float) -> Stat
 
 
 def _absent(before: Status, after: Status, seen: Observation, now: float, gone: float) -> Status:
-    # An empty gate proves that the user's code never started; a missing run folder proves nothing.
+    # Without a first start, the user's code never started, though a job may have passed the gate: another one can
+    # still make that start. A missing run folder proves nothing.
+    never = not seen.generation and not seen.gone
     ran = bool(seen.generation) or bool(seen.winner)
-    never = not ran and not seen.gone
     by_user = _by_user(seen) and seen.record != "node_failed"  # else the node had failed before
     record: State | None = "cancelled" if by_user else seen.record
+    if never and seen.winner and record == "completed":  # of a race: it gave its node back, and its follow-up is gone
+        record = None
     if seen.gone and record is None and seen.records_known and _never_arrived(before, now):
         return _not_submitted(after, now)
     if record is not None and (seen.sure or gone >= clocks().settling or (record == "cancelled" and not ran)):
@@ -318,7 +324,7 @@ def _absent(before: Status, after: Status, seen: Observation, now: float, gone: 
     if seen.stopped and gone >= (clocks().forgiving if late else clocks().settling):
         state: State = "timeout" if seen.stopped == "timeout" else "cancelled"
         return _final(after, state, _STOPPED.get(seen.stopped, _STOPPED["stopped"]), now)
-    if seen.records_known and seen.record is None:
+    if seen.records_known and record is None:
         return _untraced(before, after, seen, now, gone, never=never)
     return _missing(after, seen)
 
@@ -403,9 +409,13 @@ _CAUSES: dict[str, State] = {
     "idle": "timeout",
     "out_of_memory": "out_of_memory",
     "node_failed": "node_failed",
+    RACED: "node_failed",
 }
 
 NODE_FAILED = "its node failed"
+
+RACED_ON = "its node failed, and its race went on"
+"""The reason of such a candidate."""
 
 _STATES_IN_WORDS = {
     "timeout": "it reached its time limit",
@@ -417,6 +427,7 @@ _CAUSES_IN_WORDS = {
     "requeues": "it reached its time limit and the maximum number of restarts (--max-requeues)",
     "idle": "two consecutive starts saved nothing, so it was not restarted",
     "node_failed": "its node failed, and no retry was left",
+    RACED: RACED_ON,
 }
 
 

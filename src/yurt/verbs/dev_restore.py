@@ -127,9 +127,9 @@ def _restore(
     try:
         bring(there, number, here, watch, paths)
         if paths:
-            done = list(backup.restore_paths(str(here), number, list(paths), str(fresh), on_progress=on_progress))
-        else:
-            backup.restore(str(here), number, str(fresh), on_progress=on_progress)
+            done = backup.restore_paths(str(here), number, list(paths), str(fresh), on_progress=on_progress, acls=False)
+        else:  # users of the site in an access list may be others on this machine
+            backup.restore(str(here), number, str(fresh), on_progress=on_progress, acls=False)
         reset_modes(fresh)
         fresh.rename(target)
     except backup.MissingPathError as error:

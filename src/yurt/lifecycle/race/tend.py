@@ -17,8 +17,9 @@ from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle.outbox import claims
 from yurt.lifecycle.outbox.cancellations import request, tell_cancel
 from yurt.model import ids, layout
-from yurt.model.race import ONLY, merged, task_of
+from yurt.model.race import ONLY, current, merged, task_of
 from yurt.model.run import Plan, Race, Run, Status
+from yurt.model.state import RACED_ON
 from yurt.model.tasks import Within
 from yurt.sites import connect
 from yurt.store import Entry, Store
@@ -62,17 +63,39 @@ def tend_one(store: Store, race: str) -> list[str]:
         asked = isinstance(error, RefusedError)
         if asked:  # the folder of claims is gone
             store.note_holders(race, _evident(before, store.holders(race), whole.run.tasks))
+    cancelled = whole.status.state == "cancelled"
+    if not cancelled and (lost := _lost_its_node(before, store.holders(race))) is not None:
+        warnings += _go_on(store, plan.race, *lost)
+        before = _look(store, race)
     holders = store.holders(race)
     withdraw(store, whole.run, before.members, holders)
     _let_start(before.members, holders)
     after = _look(store, race)
     # Another process may have seen by now how candidates ended that started after this one asked. So an item that
     # nobody holds is shown as it was before; and if nobody answered, it is not over.
-    present(store, whole, before, after, holders, asked=asked)
+    goes_on = _lost_its_node(after, holders) is not None
+    if not (goes_on and cancelled):
+        present(store, whole, before, after, holders, nobody=plan.run, asked=asked)
     decided = len(holders) >= max(1, whole.run.tasks)
-    if after.over and (decided or (before.over and asked)) and close(plan.race):
+    over = after.over and (cancelled or not goes_on)
+    if over and (decided or (before.over and asked)) and close(plan.race):
         store.close_race(race)
     return warnings
+
+
+def _lost_its_node(look: Look, holders: dict[int, str]) -> tuple[Entry, Plan] | None:
+    """Return the winner of a race that goes on without it."""
+    members = (each for each in look.members if each[0].run.id == holders.get(ONLY) and not each[0].run.tasks)
+    return next((each for each in members if each[0].status.reason == RACED_ON), None)
+
+
+def _go_on(store: Store, race: Race, lost: Entry, plan: Plan) -> list[str]:
+    from yurt.lifecycle.race import again  # rarely needed
+
+    try:
+        return again.go_on(store, race, plan, lost.status)
+    except YurtError as error:
+        return [f"race {race.id} does not go on yet: {error.message}"]
 
 
 class Look(NamedTuple):
@@ -199,9 +222,19 @@ def _lost(store: Store, whole: Run, entry: Entry, plan: Plan, holders: dict[int,
 
 
 def present(
-    store: Store, whole: Entry, before: Look, after: Look, holders: dict[int, str], *, asked: bool = True
+    store: Store,
+    whole: Entry,
+    before: Look,
+    after: Look,
+    holders: dict[int, str],
+    *,
+    nobody: Run | None = None,
+    asked: bool = True,
 ) -> None:
-    """Update the record of the race: it stands for its winner, item by item. `before`: before somebody asked."""
+    """Update the record of the race: it stands for its winner, item by item. `before`: before somebody asked.
+
+    `nobody`: the race as it was before somebody won.
+    """
     if not after.members and whole.status.final:
         return  # cancelled before it had candidates
     count = whole.run.tasks
@@ -212,10 +245,10 @@ def present(
         own = (after if holder else before).of(item)
         if not holder and not asked and all(status.final for _run, status in own):
             continue
-        status = merged(own, holder)
+        status = merged(own if holder else current(own), holder)
         if not count:
             winner = next((run for run, _status in own if run.id == holder), None)
-            store.set_race(placed(whole.run, winner), _explained(whole.run.id, status, winner))
+            store.set_race(placed(whole.run, winner or nobody), _explained(whole.run.id, status, winner))
         elif known.get(item) != status:
             found[item] = status
     if found:
@@ -226,6 +259,9 @@ def _explained(race: str, status: Status, winner: Run | None) -> Status:
     """Return the status of a race that is its winner's, in other words where the winner alone does not say enough."""
     if winner is None:
         return status
+    if status.reason == RACED_ON:
+        how = f"its node failed on {winner.context}; it will be submitted again to all contexts"
+        return Status(state="waiting", reason=how)
     if status.state == "node_failed":
         how = f"{status.reason or 'its node failed'} on {winner.context}; race again with `yurt retry {race}`"
         return msgspec.structs.replace(status, reason=how)
