@@ -22,6 +22,7 @@ from yurt.clocks import clocks, ending_by, within
 from yurt.config.lock import locked
 from yurt.errors import RefusedError, UnreachableError
 from yurt.hosts import LocalHost, SshHost, exchange, rsync_copy, sockets
+from yurt.hosts.master import MASTER
 from yurt.hosts.passage import pass_through
 from yurt.model.data import Manner
 from yurt.model.progress import on_slow
@@ -218,8 +219,9 @@ def test_a_stopped_connection_of_yurt_is_replaced(tmp_path: Path, quick: None) -
     argv = program(tmp_path, 'case "$*" in *-M*) exit 0 ;; esac\nexit 3\n')
     host = SshHost("far", "a@far", program=argv)
     code = "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); "
-    named = ["bash", "-c", 'exec -a "$0" "$@"', f"ssh: {host.master.socket} [mux]", os.path.realpath(sys.executable)]
-    argv = [*named, "-c", f"{code}print(flush=True); time.sleep(600)", str(host.master.socket)]
+    named = ["bash", "-c", 'exec -a ssh "$@"', "bash", os.path.realpath(sys.executable)]
+    path = str(host.master.socket)
+    argv = [*named, "-c", f"{code}print(flush=True); time.sleep(600)", path, *MASTER, path, "a@far"]
     environment = {**os.environ, "PYTHONHOME": sys.base_prefix}
     with subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment) as master:
         assert master.stdout is not None and master.stdout.readline()

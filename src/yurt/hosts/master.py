@@ -24,6 +24,9 @@ SESSIONS = 8
 
 LIFETIME = "12h"
 
+MASTER = ("-M", "-N", "-f", "-T", "-S")
+"""The words of a master's command line before its socket."""
+
 MARGIN = 5.0
 """How much longer to wait for another yurt process that is opening the connection, in seconds."""
 
@@ -67,9 +70,9 @@ class Master:
             listed = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=LOCAL)
         except (OSError, subprocess.TimeoutExpired):
             return False
-        title = f" ssh: {self.socket} [mux]"  # what a master calls itself
-        mine = [line.split() for line in os.fsdecode(listed.stdout).splitlines() if title in line]
-        stopped = [int(pid) for pid, state, *_title in mine if state.startswith("T")]
+        words = " ".join([*MASTER, self.control_path, ""])
+        mine = [line.split() for line in os.fsdecode(listed.stdout).splitlines() if words in line]
+        stopped = [int(pid) for pid, state, *_words in mine if state.startswith("T")]
         for pid in stopped:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, 9)
@@ -235,7 +238,7 @@ class Master:
         rows = self.setting_rows()
         limits, timeout = _limits(dict(rows), clocks().silent if limit is None else limit)
         options = ["-o", f"ControlPersist={LIFETIME}", "-o", "ExitOnForwardFailure=no", *more, *limits]
-        argv = [*self.ssh, *options, "-M", "-N", "-f", "-T", "-S", self.control_path, self.destination]
+        argv = [*self.ssh, *options, *MASTER, self.control_path, self.destination]
         code, output = self._run(argv, timeout=None if limit is None else timeout, prompt=prompt)
         if code == 0:
             for ending in ("most", "noisy"):
