@@ -68,7 +68,11 @@ class ShellExec:
         command = f"({shlex.join(words)}); printf '\\n%s %d\\n' {mark.decode().strip()} $?"
         rest, out, size = b"", list[bytes](), 0
         with ownership.stream(
-            self._host, [placement.folder], self.asked(command, placement.job), silence=silence
+            self._host,
+            [placement.folder],
+            self.asked(command, placement.job),
+            silence=silence,
+            part=f"job {placement.job}",
         ) as stream:
             for chunk in stream:
                 size += len(chunk)
