@@ -65,9 +65,6 @@ MOST = 256
 PATIENCE = 60.0
 """Seconds that a connection may wait for the node, and then for the first byte of either side."""
 
-LARGEST = max(2 * CHUNK, far.LARGEST_PACKET + 500)
-"""Bytes of a frame: a far end that sends more is not yurt's."""
-
 FIRST, LONGEST = 0.5, 15.0
 """Seconds to wait before the program is started again: at first, and at most."""
 
@@ -105,8 +102,32 @@ class Over(Exception):
     """The run has ended, or runs elsewhere, so there is nothing to connect to."""
 
 
+class _Broken(Exception):
+    """The far end sent what no far end of yurt sends."""
+
+
 async def _never() -> bool:
     return False
+
+
+def _size(kind: int, length: int) -> int:
+    """Return how many bytes follow the head of a frame."""
+    if kind not in (DATA, PACKED, PAD):
+        return 0
+    if length > 2 * CHUNK:  # the far end sends at most CHUNK of a connection, which packing may make longer
+        raise _Broken
+    return length
+
+
+def _unpacked(content: bytes) -> bytes:
+    """Return a part that the far end has compressed; it packs at most CHUNK bytes."""
+    try:
+        whole = zlib.decompressobj().decompress(content, CHUNK + 1)
+    except zlib.error:
+        raise _Broken from None
+    if len(whole) > CHUNK:
+        raise _Broken
+    return whole
 
 
 class Tunnel:
@@ -227,7 +248,7 @@ class Tunnel:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(SOURCE.read_bytes())
         reader = process.stdout
-        with suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError):
+        with suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError, _Broken):
             async with asyncio.timeout(SILENT if self._reached else START):
                 await reader.readuntil(MAGIC)
             self._writer = process.stdin
@@ -240,7 +261,7 @@ class Tunnel:
                 while True:
                     async with asyncio.timeout(SILENT) as self._limit:
                         kind, number, length = HEAD.unpack(await reader.readexactly(HEAD.size))
-                        content = await _content(reader, length) if kind in (DATA, PACKED, PAD) else b""
+                        content = await reader.readexactly(_size(kind, length))
                     if kind == PACKED:
                         kind, content = DATA, _unpacked(content)
                     if kind == PAD:
@@ -305,25 +326,6 @@ class Tunnel:
             self._writer.write(self._padding)
 
 
-async def _content(reader: asyncio.StreamReader, length: int) -> bytes:
-    """Return the content of a frame. ConnectionError: it is larger than any that yurt's far end sends."""
-    if length > LARGEST:
-        raise ConnectionResetError
-    return await reader.readexactly(length)
-
-
-def _unpacked(content: bytes) -> bytes:
-    """Return the bytes of a frame that was compressed. ConnectionError: yurt's far end has not compressed it."""
-    expand = zlib.decompressobj()
-    try:
-        found = expand.decompress(content, CHUNK + 1)
-    except zlib.error:
-        raise ConnectionResetError from None
-    if not expand.eof or len(found) > CHUNK:
-        raise ConnectionResetError
-    return found
-
-
 class _Link:
     """One connection of this machine."""
 
@@ -333,8 +335,8 @@ class _Link:
         self._more = asyncio.Event()
         self._parts: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._gone = False
-        self._held = 0
-        """Bytes of the far end that this machine has not read yet."""
+        self._waiting = 0
+        """Bytes that the far end has sent without credit."""
         self.silent = True
         """Whether no side has sent a byte."""
 
@@ -344,12 +346,12 @@ class _Link:
             self._writer.transport.abort()
 
     def take(self, kind: int, length: int, content: bytes) -> None:
-        """Receive a frame of the far end. ConnectionError: it sends more than it may."""
+        """Receive a frame of the far end."""
         if kind == DATA:
             self.silent = False
-            self._held += len(content)
-            if self._held > WINDOW:
-                raise ConnectionResetError
+            self._waiting += len(content)
+            if self._waiting > WINDOW:  # it sends at most that before it gets credit
+                raise _Broken
             self._parts.put_nowait(content)
         elif kind == CREDIT:
             self.credit += length
@@ -375,9 +377,9 @@ class _Link:
             self._writer.write(part)
             await self._writer.drain()
             passed += len(part)
-            self._held -= len(part)
             if passed >= WINDOW // 4:
                 send(CREDIT, self.number, passed)
+                self._waiting -= passed
                 passed = 0
         if self._gone:
             raise ConnectionResetError
