@@ -14,7 +14,7 @@ import msgspec
 from yurt.errors import NotFoundError, RefusedError, YurtError
 from yurt.homesync import here
 from yurt.homesync.places import Place
-from yurt.model.site_words import whole
+from yurt.model.site_words import moment, whole
 from yurt.sites.fan_out import side_by_side
 
 FUNCTIONS = tuple(Path(__file__).with_name(name) for name in ("links.sh", "backups.sh"))
@@ -124,8 +124,8 @@ def _read(place: str, out: bytes) -> list[HomeBackup]:
                 place=place,
                 path=path.removeprefix("./"),
                 kind=KINDS.get(kind.decode(), "other"),
-                size=int(size),
-                modified=float(modified),
+                size=whole(size.decode()),
+                modified=moment(modified.decode()),
                 dated=dated,
             )
         )

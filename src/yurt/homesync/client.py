@@ -15,12 +15,13 @@ from pathlib import Path
 import msgspec
 
 from yurt import private
+from yurt.clocks import clocks
 from yurt.errors import UserError
 from yurt.homesync import confined, here, output, profile, scripts
 from yurt.homesync.places import Pair, Place
 from yurt.hosts import SshHost
 from yurt.hosts.base import TIMEOUT
-from yurt.model.progress import Event, Watch
+from yurt.model.progress import Event, Watch, report_slow, waiting
 
 BATCH = ("-batch", "-auto", "-dumbtty", "-contactquietly", "-log=false")
 """Without -terse, Unison prints its progress. With a log, it would write to a file of the user."""
@@ -163,14 +164,14 @@ def run(
         with started(pair, start, [*BATCH, *arguments]) as process:
             import tempfile  # noqa: F401 (needed afterwards; now there is time)
 
-            for into, chunk in _chunks(process):
+            for into, chunk in _chunks(process, f"Unison on {pair.server.name} to respond"):
                 (out if into == "out" else err).extend(chunk)
                 echo(into, chunk)
                 show(chunk)
         code = process.returncode
     else:
         script = _client_script(pair, start, _link_from_hub(pair, start))
-        with pair.client.host.stream(script, *BATCH, *arguments, timeout=TIMEOUT) as stream:
+        with pair.client.host.stream(script, *BATCH, *arguments, timeout=TIMEOUT, part="Unison") as stream:
             for chunk in stream:
                 out.extend(chunk)
                 show(chunk)
@@ -271,10 +272,13 @@ def address_from_hub(pair: Pair) -> str:
     return address
 
 
-def _chunks(process: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield what a process prints, until it ends. Its children may keep the pipes open longer."""
+def _chunks(process: subprocess.Popen[bytes], what: str) -> Iterator[tuple[str, bytes]]:
+    """Yield what a process prints, until it ends. Its children may keep the pipes open longer.
+
+    `what`: what it waits for, which is reported if nothing comes.
+    """
     assert process.stdout is not None and process.stderr is not None
-    ended = False
+    ended, slow_at = False, time.monotonic() + clocks().slow
     with selectors.DefaultSelector() as selector:
         for name, stream in (("out", process.stdout), ("err", process.stderr)):
             selector.register(stream, selectors.EVENT_READ, name)
@@ -283,7 +287,11 @@ def _chunks(process: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
             if ended and not ready:
                 return
             ended = ended or _has_ended(process)
+            if not ready and time.monotonic() > slow_at:
+                slow_at = float("inf")
+                report_slow(waiting(what))
             for key, _events in ready:
+                slow_at = float("inf")
                 chunk = os.read(key.fd, 1 << 16)
                 if chunk:
                     yield key.data, chunk

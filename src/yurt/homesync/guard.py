@@ -12,6 +12,7 @@ import msgspec
 from yurt.errors import RefusedError, UnreachableError, UserError
 from yurt.homesync import ignores, quota
 from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.site_words import whole
 from yurt.sites.fan_out import side_by_side
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def _sections(text: str, mark: str) -> dict[str, list[str]]:
 
 def _folders(lines: Sequence[str]) -> dict[str, Amount]:
     rows = (line.split(" ", 3) for line in lines)
-    return {name: Amount(int(files), int(size), int(weight)) for files, size, weight, name in rows}
+    return {name: Amount(whole(files), whole(size), whole(weight)) for files, size, weight, name in rows}
 
 
 Counted = dict[str, dict[str, Amount]]

@@ -129,7 +129,7 @@ def install(homes: Homes, hub: Place) -> tuple[str, bool, list[str]]:
     answer = hub.run(PUT, *reached.values(), stdin=content, timeout=90)
     if answer.code:
         raise RefusedError(f"{hub.name}: cannot write ~/.local/bin/home_sync: {answer.errors}", code="site-refused")
-    path, searched, *silent = [*os.fsdecode(answer.out).splitlines(), ""]
+    path, searched, *silent = [*os.fsdecode(answer.out).splitlines(), "", ""]
     on_path = path.rpartition("/")[0] in searched.split(":")
     return path, on_path, [name for name, address in reached.items() if address in silent]
 

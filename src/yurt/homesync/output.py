@@ -16,7 +16,7 @@ from yurt.homesync.outcomes import Skipped
 from yurt.model import site_words as words
 
 _SUMMARY = re.compile(
-    rb"^Synchronization (?:in)?complete at [^(\n]*\((?P<done>\d+) items? transferred,"
+    rb"^Synchronization (?:in)?complete at [^(\n]*\((?P<done>\d{1,18}) items? transferred,"
     rb"(?: \d+ partially transferred,)? \d+ skipped, \d+ failed\)\n",
     re.MULTILINE,
 )

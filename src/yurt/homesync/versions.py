@@ -95,12 +95,12 @@ def _read(out: bytes) -> list[HomeVersion]:
         found.append(
             HomeVersion(
                 kind=KINDS.get(kind, "other"),
-                size=int(size or 0),
-                time=float(time or 0),
+                size=words.whole(size.decode() or "0"),
+                time=words.moment(time.decode() or "0"),
                 mode=_mode(mode),
                 target=os.fsdecode(target),
                 digest=digest.decode(errors="replace").split(" ", 1)[0],
-                files=int(files or 0),
+                files=words.whole(files.decode().strip() or "0"),
             )
         )
     return found

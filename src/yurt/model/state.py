@@ -7,13 +7,13 @@ run counts as lost only if it is missing in two observations some time apart.
 from __future__ import annotations
 
 import time
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from yurt.clocks import clocks
 from yurt.model.run import RestartPolicy, State, Status
-from yurt.model.site_words import MALFORMED
+from yurt.model.site_words import MALFORMED, plausible
 from yurt.model.status_answer import expiring
 from yurt.model.usage import Usage
 
@@ -56,11 +56,6 @@ PURGE = 86_400
 that quickly after its start. Later, it may have run and been purged."""
 
 
-_Record = TypeVar("_Record", bound=msgspec.Struct)
-
-LARGEST, LATEST = 1 << 60, 250_000_000_000.0
-"""Larger numbers fit neither into JSON nor into the index, and no calendar has later times (the year 9892)."""
-
 LONGEST_TEXT = 4000
 """Characters of a text in exit.json that the index records."""
 
@@ -94,17 +89,6 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What its processes used, if that was measured."""
 
 
-def plausible(record: _Record) -> _Record | None:
-    """Return a record of a site; None if a number in it is beyond all times and sizes, and would break what uses it."""
-    for value in msgspec.structs.astuple(record):
-        most = LATEST if isinstance(value, float) else LARGEST
-        if isinstance(value, (int, float)) and not -most < value < most:
-            return None
-        if isinstance(value, msgspec.Struct) and plausible(value) is None:
-            return None
-    return record
-
-
 def read_ending(text: bytes | str) -> Ending | None:
     """Parse exit.json; None if it is empty or incomplete. The index gets only the beginning of very long texts."""
     try:
@@ -124,10 +108,10 @@ def _beginning(text: str) -> str:
 
 def read_metrics(line: bytes | str) -> dict[str, Any]:
     """Parse a line of metrics.jsonl; empty if it is incomplete."""
-    try:
-        return msgspec.json.decode(line, type=dict[str, Any]) if line else {}
-    except MALFORMED:
-        return {}
+    from yurt.model import metric_rows  # most commands read none
+
+    found = metric_rows.row(line.encode(errors="surrogateescape") if isinstance(line, str) else line)
+    return {} if found is None else found
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):

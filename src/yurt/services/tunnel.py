@@ -96,8 +96,32 @@ class Over(Exception):
     """The run has ended, or runs elsewhere, so there is nothing to connect to."""
 
 
+class _Broken(Exception):
+    """The far end sent what no far end of yurt sends."""
+
+
 async def _never() -> bool:
     return False
+
+
+def _size(kind: int, length: int) -> int:
+    """Return how many bytes follow the head of a frame."""
+    if kind not in (DATA, PACKED, PAD):
+        return 0
+    if length > 2 * CHUNK:  # the far end sends at most CHUNK of a connection, which packing may make longer
+        raise _Broken
+    return length
+
+
+def _unpacked(content: bytes) -> bytes:
+    """Return a part that the far end has compressed; it packs at most CHUNK bytes."""
+    try:
+        whole = zlib.decompressobj().decompress(content, CHUNK + 1)
+    except zlib.error:
+        raise _Broken from None
+    if len(whole) > CHUNK:
+        raise _Broken
+    return whole
 
 
 class Tunnel:
@@ -211,7 +235,7 @@ class Tunnel:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(SOURCE.read_bytes())
         reader = process.stdout
-        with suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError):
+        with suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError, _Broken):
             async with asyncio.timeout(SILENT if self._reached else START):
                 await reader.readuntil(MAGIC)
             self._writer = process.stdin
@@ -224,9 +248,9 @@ class Tunnel:
                 while True:
                     async with asyncio.timeout(SILENT) as self._limit:
                         kind, number, length = HEAD.unpack(await reader.readexactly(HEAD.size))
-                        content = await reader.readexactly(length) if kind in (DATA, PACKED, PAD) else b""
+                        content = await reader.readexactly(_size(kind, length))
                     if kind == PACKED:
-                        kind, content = DATA, zlib.decompress(content)
+                        kind, content = DATA, _unpacked(content)
                     if kind == PAD:
                         self._padding = HEAD.pack(PAD, 0, length) + content
                     elif link := self._links.get(number):
@@ -297,10 +321,15 @@ class _Link:
         self._more = asyncio.Event()
         self._parts: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._gone = False
+        self._waiting = 0
+        """Bytes that the far end has sent without credit."""
 
     def take(self, kind: int, length: int, content: bytes) -> None:
         """Receive a frame of the far end."""
         if kind == DATA:
+            self._waiting += len(content)
+            if self._waiting > WINDOW:  # it sends at most that before it gets credit
+                raise _Broken
             self._parts.put_nowait(content)
         elif kind == CREDIT:
             self.credit += length
@@ -328,6 +357,7 @@ class _Link:
             passed += len(part)
             if passed >= WINDOW // 4:
                 send(CREDIT, self.number, passed)
+                self._waiting -= passed
                 passed = 0
         if self._gone:
             raise ConnectionResetError
