@@ -6,11 +6,12 @@ import os
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.homesync.star import Star
 from yurt.errors import RefusedError
-from yurt.homesync import confined, output, profile, resolve, versions
+from yurt.homesync import confined, finish, here, output, profile, resolve, versions
 from yurt.homesync.config import PlaceSettings
 
 needs_landlock = pytest.mark.skipif(confined.version() < confined.OLDEST, reason="needs Landlock of Linux 5.19")
@@ -50,9 +51,9 @@ def test_an_error_reaches_the_caller(tmp_path: Path) -> None:
 
 
 @needs_landlock
-@pytest.mark.parametrize("own", [b"", b"follow = Path data\n"])
-def test_a_hostile_unison(own: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other side has made this machine's Unison do what it wants. Settings of the user that lead out are kept."""
+@pytest.mark.parametrize("writes", ["home", "anywhere"])
+def test_a_hostile_unison(writes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other side has made this machine's Unison do what it wants."""
     star = Star(tmp_path / "star", monkeypatch)
     outside, temporary = tmp_path / "outside", tmp_path / "tmp"
     for each in (outside, temporary):
@@ -63,10 +64,10 @@ def test_a_hostile_unison(own: bytes, tmp_path: Path, monkeypatch: pytest.Monkey
     unison.write_text(HOSTILE.format(outside=outside, home=star.roots["local"]))
     unison.chmod(0o755)
     star.homes.places["local"] = PlaceSettings(unison=str(unison))
-    star.profile(own.decode())
+    star.homes = msgspec.structs.replace(star.homes, unison_writes=writes)
     assert [each.code for each in star.sync().outcomes] == [3]
     assert (star.roots["local"] / "inside").exists()
-    free = bool(own)
+    free = writes == "anywhere"
     assert {each.name for each in outside.iterdir()} == ({"new", "folder", "link", "own"} if free else {"own"})
     assert free or (outside / "own").read_text() == "own"
 
@@ -82,21 +83,48 @@ def test_a_first_sync_creates_its_folders(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("follow = Path data", True),
-        ("  follow=Name x", True),
-        ("include other", True),
-        ("logfile = /x", True),
-        ("-follow", True),
-        ("-backupdir=/x", True),
-        ("# follow = x", False),
-        ("ignore = Path follow", False),
-        ("-batch", False),
-        ("followed = x", False),
+        ("follow = Path data", "follow"),
+        ("  follow=Name x", "follow"),
+        ("include other", "include"),
+        ("logfile = /x", "logfile"),
+        ("-follow", "follow"),
+        ("-backupdir=/x", "backupdir"),
+        ("# follow = x", ""),
+        ("ignore = Path follow", ""),
+        ("-batch", ""),
+        ("followed = x", ""),
     ],
 )
-def test_settings_that_lead_out_of_the_home(line: str, found: bool) -> None:
+def test_settings_that_lead_out_of_the_home(line: str, found: str) -> None:
     argument = line.startswith("-")
     assert profile.writes_elsewhere(b"" if argument else os.fsencode(line), [line] if argument else []) == found
+
+
+def test_such_a_setting_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unison may write its own profile: the next one would not be confined."""
+    star = Star(tmp_path, monkeypatch)
+    star.profile("merge = Name * -> id\n")
+    (outcome,) = star.sync().outcomes
+    assert outcome.problem == "Unison may write outside of the home with its setting 'merge'", outcome
+    star.homes = msgspec.structs.replace(star.homes, unison_writes="anywhere")
+    assert [each.code for each in star.sync().outcomes] == [0]
+
+
+@needs_landlock
+def test_links_in_the_folder_of_unison_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A confined Unison can put them there, for what yurt runs after it."""
+    star, outside = Star(tmp_path / "star", monkeypatch), tmp_path / "own"
+    outside.write_text("own")
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    star.backups("local").mkdir(parents=True)
+    (star.backups("local") / ".expired").symlink_to(outside)
+    finish._run(star.place("local"), ["", "", "20000101000000", "token", "", str(star.roots["local"])])
+    assert outside.read_text() == "own"
+    unison = Path(os.environ["UNISON"])
+    (unison / "yurt").mkdir(exist_ok=True)
+    (unison / "yurt" / "id").write_text("../../x")
+    assert "/" not in here.identity()
 
 
 LEADS_AWAY = "link/own"

@@ -144,7 +144,7 @@ def test_a_changed_profile_needs_unison(star: Counted) -> None:
     file.write_text(f"{text}ignorenot = Path .config\n")
     assert star.unisons() > 0 and star.read("alpha", ".config/app") == "1"
     star.settle()
-    file.write_text(f"{text}ignorenot = Path .config\nfollow = Path linked\n")
+    file.write_text(f"{text}ignorenot = Path .config\nsortbysize = true\n")
     assert [star.unisons() for _round in range(3)] == [1, 1, 1]
 
 

@@ -206,10 +206,12 @@ def started(pair: Pair, start: Start, arguments: Sequence[str]) -> Iterator[subp
             )
 
         try:
-            if profile.writes_elsewhere(profile.read(pair.client)[1], arguments):
+            if pair.client.homes.unison_writes == "anywhere":
                 begin()
             else:
-                confined.call(begin, _writable(pair.client, start))
+                _check_settings(pair.client, arguments)
+                _make_folders(pair.client, start)
+                confined.call(begin, writable(pair.client))
             yield processes[0]
         finally:
             for process in processes:
@@ -219,20 +221,32 @@ def started(pair: Pair, start: Start, arguments: Sequence[str]) -> Iterator[subp
                     process.wait()
 
 
-def _writable(place: Place, start: Start) -> list[str]:
-    """Return the folders of this machine in which a sync may write.
+def _check_settings(place: Place, arguments: Sequence[str]) -> None:
+    """UserError if Unison gets a setting with which it writes elsewhere: another home may have written the profile."""
+    if found := profile.writes_elsewhere(profile.read(place)[1], arguments):
+        raise UserError(
+            f"Unison may write outside of the home with its setting '{found}'",
+            code="config-invalid",
+            hint="remove it, see `yurt home profile`, or allow it with `unison_writes: anywhere` in homes.yaml",
+        )
 
-    Those that the script would create are created: the root only if it was not there before, else it is not mounted.
-    """
-    unison, root = profile.folder(), Path(place.folder)
+
+def writable(place: Place) -> list[str]:
+    """Return the folders of this machine in which what a sync starts may write."""
+    unison = profile.folder()
     backups = Path.home() / place.homes.backups if place.homes.backups else unison / "backup"
+    return [str(each) for each in (place.folder, unison, backups, os.environ.get("TMPDIR") or "/tmp")]
+
+
+def _make_folders(place: Place, start: Start) -> None:
+    """Create the folders that the script would create. A root that was there before is not mounted, and not created."""
+    root, unison, backups, _temporary = (Path(each) for each in writable(place))
     roots = unison / "yurt" / "roots"
     with contextlib.suppress(OSError):  # the script has the words for it
         private.make_folder(backups)
         known = roots.read_text(errors="surrogateescape").splitlines() if roots.exists() else []
         if place.folder not in known or (start.refilling and start.refill == place.name):
             private.make_folder(root)
-    return [str(each) for each in (root, unison, backups, os.environ.get("TMPDIR") or "/tmp")]
 
 
 def _client_script(pair: Pair, start: Start, link: str) -> str:

@@ -41,6 +41,8 @@ class Homes(msgspec.Struct, frozen=True, omit_defaults=True):
     """How long backups are kept."""
     unreadable: str = "hold"
     """What to do about files that cannot be read: `hold` jobs that wait for the sync, or `skip` the files."""
+    unison_writes: str = "home"
+    """Where the Unison of this machine may write: `home`, or `anywhere`, as its profile may ask for."""
     backups: str = ""
     """The folder for backups on every place, absolute or below the home; empty: `backup` in Unison's folder."""
 

@@ -9,6 +9,7 @@ from yurt.model.context_check import Fault, nearest
 from yurt.model.context_keys import is_name
 from yurt.model.resources import parse_seconds
 
+CHOICES = {"unreadable": ("hold", "skip"), "unison_writes": ("home", "anywhere")}
 _PROFILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 
 
@@ -17,7 +18,7 @@ def faults_of(document: Any, known: tuple[str, ...], known_of_place: tuple[str, 
     if not isinstance(document, dict):
         return [Fault((), "must consist of `key: value` lines", "hub: local")]
     found = _unknown(document, known, ())
-    for key in ("hub", "folder", "profile", "interval", "keep", "unreadable", "backups"):
+    for key in ("hub", "folder", "profile", "interval", "keep", "unreadable", "unison_writes", "backups"):
         value = document.get(key)
         if value is not None and (not isinstance(value, str) or not value.isprintable()):
             found.append(Fault((key,), "must be one line of text"))
@@ -66,8 +67,8 @@ def _problem(key: str, value: str) -> str:
         return "must be the name of a Unison profile: letters, digits, '.', '_' and '-'"
     if key == "folder" and (not value.startswith(("/", "~")) or not value.strip("/")):
         return "must be an absolute path, or begin with ~/"
-    if key == "unreadable" and value not in ("hold", "skip"):
-        return "must be `hold` or `skip`"
+    if key in CHOICES and value not in CHOICES[key]:
+        return f"must be {' or '.join(f'`{each}`' for each in CHOICES[key])}"
     if key == "hub" and not is_name(value):
         return "must be `local` or the name of a context"
     return ""

@@ -10,11 +10,12 @@ from threading import Thread
 import msgspec
 
 from yurt.errors import RefusedError, YurtError
-from yurt.homesync import client, doubts, places, scripts
+from yurt.homesync import client, confined, doubts, places, scripts
 from yurt.homesync.config import Homes
 from yurt.homesync.outcomes import Outcome
 from yurt.homesync.places import Pair, Place
 from yurt.homesync.sync import Pass
+from yurt.hosts.base import Answer
 
 
 def run(
@@ -86,6 +87,15 @@ def _busy(passes: Sequence[Pass]) -> list[Pass]:
     return [] if all(each.idle for each in reached) else reached
 
 
+def _run(place: Place, words: Sequence[str]) -> Answer:
+    """Run finish.sh; on this machine in the same limits as Unison, which may have put links into its folders."""
+    if not place.here or place.homes.unison_writes == "anywhere":
+        return place.run(scripts.finish(), *words)
+    answers: list[Answer] = []
+    confined.call(lambda: answers.append(place.run(scripts.finish(), *words)), client.writable(place))
+    return answers[0]
+
+
 def _finish(place: Place, token: str, done: Sequence[tuple[Pair, Sequence[Pass]]], *, good: bool) -> _Answer:
     """Finish a round on one place."""
     records = {client.record(pair, passes[0].start.identity): pair.name for pair, passes in done}
@@ -100,7 +110,7 @@ def _finish(place: Place, token: str, done: Sequence[tuple[Pair, Sequence[Pass]]
     for record, (_pair, passes) in zip(records, done, strict=True):
         words += [record, doubts.text(passes)]
     try:
-        answer = place.run(scripts.finish(), *words)
+        answer = _run(place, words)
         if answer.code and place.here:
             raise RefusedError(f"cannot finish the sync: {answer.errors}", code="home-sync-failed")
     except YurtError as error:

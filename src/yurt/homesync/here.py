@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import time
 from collections.abc import Iterator
 
@@ -31,10 +32,13 @@ def identity() -> str:
     private.make_folder(file.parent)
     for _attempt in range(2):
         with contextlib.suppress(FileNotFoundError):
-            if found := file.read_text().strip():
+            if re.fullmatch("[0-9a-f]+", found := file.read_text(errors="replace").strip()):
                 return found
+            file.unlink()  # it is a part of paths
         made = file.with_name(f"id.{os.getpid()}")
-        private.write(made, f"{os.urandom(6).hex()}\n".encode())
+        made.unlink(missing_ok=True)
+        with open(made, "xb", opener=private.opener) as stream:
+            stream.write(f"{os.urandom(6).hex()}\n".encode())
         with contextlib.suppress(FileExistsError):  # another process was faster
             os.link(made, file)
         made.unlink()

@@ -80,10 +80,11 @@ WRITES_ELSEWHERE = re.compile(rb"-{0,2}\s*(follow|include|source|merge|logfile|b
 """Settings with which Unison writes outside of the home and its own folder, such as behind a link, or may do so."""
 
 
-def writes_elsewhere(text: bytes, arguments: Sequence[str]) -> bool:
-    """Whether the user's own settings let Unison write outside of the home and its own folder."""
+def writes_elsewhere(text: bytes, arguments: Sequence[str]) -> str:
+    """Return the setting that lets Unison write outside of the home and its own folder; empty if there is none."""
     words = [*text.splitlines(), *(os.fsencode(word) for word in arguments if word.startswith("-"))]
-    return any(WRITES_ELSEWHERE.match(word.strip()) for word in words)
+    found = next(filter(None, (WRITES_ELSEWHERE.match(word.strip()) for word in words)), None)
+    return "" if found is None else found[1].decode()
 
 
 def _broken(which: str) -> UserError:

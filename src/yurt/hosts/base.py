@@ -25,12 +25,15 @@ from yurt.hosts.command import Silent
 from yurt.hosts.ssh_errors import RETRY
 from yurt.hosts.stream import Stream
 from yurt.model.progress import report_slow, waiting
-from yurt.model.site_words import Reading
+from yurt.model.site_words import Reading, whole
 
 if TYPE_CHECKING:
     from yurt.hosts.command import Command
     from yurt.hosts.pace import Pace
     from yurt.model.site_words import NodeName
+
+LONGEST_NUMBER = 100
+"""Bytes of a line with the size of a file."""
 
 TIMEOUT = 60.0
 
@@ -473,12 +476,15 @@ class Host(ABC):
                     if size < 0:
                         head += chunk
                         line, newline, rest = head.partition(b"\n")
-                        if not newline:
+                        if not newline and len(head) < LONGEST_NUMBER:
                             continue
-                        size, body = int(line), rest
+                        with self.reading():
+                            size, body = whole(line.decode().strip()), rest
                     else:
                         body = chunk
                     received += file.write(body)
+                    if received > size:  # perhaps without an end
+                        break
                 errors = stream.err.decode(errors="replace").strip()
                 if stream.code == 44:
                     raise NotFoundError(f"{self.name}: file '{source}' not found", code="not-found")

@@ -32,7 +32,7 @@ cannot() { echo "$1" && exit 1; }
 [ ! -O "$copy" ] || rm -rf "$copy" # of an earlier start of this job
 free=$(df -P -k "${copy%/*}" 2> /dev/null | awk 'NR == 2 { print $4 }')
 [ -n "$free" ] || cannot "$(uname -n) has no folder ${copy%/*}"
-safe=$(find "${copy%/*}" -maxdepth 0 \( -user "$(id -un)" -o -perm -1000 -o ! -perm /022 \))
+safe=$(find "${copy%/*}" -maxdepth 0 \( -user "$(id -un)" -o -user root \( -perm -1000 -o ! -perm /022 \) \))
 [ -n "$safe" ] || cannot "other users can replace folders in ${copy%/*} on $(uname -n)"
 [ "$free" -gt "$kilobytes" ] || cannot "the disk of $(uname -n) is full"
 mkdir -m 700 "$copy" 2> /dev/null || cannot "cannot create $copy on $(uname -n)"

@@ -50,10 +50,11 @@ def _notify(entry: Entry, how: str) -> None:
 
 def _desktop_command(title: str, text: str) -> list[str] | None:
     """Return the command that shows a desktop notification; None if there is none."""
+    import html
     import shutil
 
     if shutil.which("notify-send"):
-        return ["notify-send", "--app-name=yurt", "--", title, text]
+        return ["notify-send", "--app-name=yurt", "--", title, html.escape(text, quote=False)]  # a desktop reads markup
     if sys.platform == "darwin":
         script = "on run args\ndisplay notification (item 2 of args) with title (item 1 of args)\nend run"
         return ["osascript", "-e", script, "--", title, text]
