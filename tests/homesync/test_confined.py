@@ -105,7 +105,7 @@ def test_such_a_setting_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     star = Star(tmp_path, monkeypatch)
     star.profile("merge = Name * -> id\n")
     (outcome,) = star.sync().outcomes
-    assert outcome.problem == "Unison may write outside of the home with its setting 'merge'", outcome
+    assert outcome.problem == "the setting 'merge' lets Unison write outside of the home", outcome
     star.homes = msgspec.structs.replace(star.homes, unison_writes="anywhere")
     assert [each.code for each in star.sync().outcomes] == [0]
 

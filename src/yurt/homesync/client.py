@@ -225,7 +225,7 @@ def _check_settings(place: Place, arguments: Sequence[str]) -> None:
     """UserError if Unison gets a setting with which it writes elsewhere: another home may have written the profile."""
     if found := profile.writes_elsewhere(profile.read(place)[1], arguments):
         raise UserError(
-            f"Unison may write outside of the home with its setting '{found}'",
+            f"the setting '{found}' lets Unison write outside of the home",
             code="config-invalid",
             hint="remove it, see `yurt home profile`, or allow it with `unison_writes: anywhere` in homes.yaml",
         )
