@@ -21,6 +21,7 @@ from yurt.errors import UnconfirmedError
 from yurt.lifecycle.env.choose import chosen
 from yurt.model.context import Context
 from yurt.sites.project import Project
+from yurt.snapshot import git
 
 SITE = Context(name="far", type="slurm", slurm_url="far.invalid")
 
@@ -394,6 +395,22 @@ def test_a_configuration_that_is_a_bomb(user: User) -> None:
         write(user.project, {"yurt.yaml": f"{BOMB}\ntags: *a39\n"})
         done = user.quick("run", "--dry-run", *words)
         assert "has more than 150,000 values, with aliases" in done.err
+
+
+def test_a_pipe_of_the_repository(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """git waits for it also when it is asked for the commit."""
+    monkeypatch.setattr(git, "PATIENCE", 0.5)
+    subprocess.run(["git", "init", "-q"], cwd=user.project, check=True)
+    os.mkfifo(user.project / ".git" / "packed-refs")
+    done = user.quick("run", "--dry-run", "train.py")
+    assert "'.git/packed-refs' is a pipe, not a file" in done.err
+
+
+def test_a_folder_whose_name_poses_as_a_message(user: User) -> None:
+    user.project = user.project / "a\nyurt: all is well\n"
+    write(user.project, {"yurt.yaml": "key: 1\n", "train.py": ""})
+    done = user.quick("run", "--dry-run", "train.py")
+    assert done.code == 2 and [each[:2] for each in done.err.splitlines()] == ["yu", "  ", "  ", "  ", "  ", "  "]
 
 
 def test_a_grid_of_many_keys(user: User) -> None:
