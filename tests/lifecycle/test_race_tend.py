@@ -9,11 +9,13 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from tests.store.test_saved import renewed
 from yurt.backends.answers import LostStart
 from yurt.backends.slurm.states import UNANSWERED
 from yurt.errors import RefusedError, UnreachableError
 from yurt.lifecycle.outbox import lost_start
 from yurt.lifecycle.race import again, candidates, tend
+from yurt.model import ids
 from yurt.model.progress import unwatched
 from yurt.model.run import Plan, Race, RestartPolicy, Run, RunRef, Status
 from yurt.sites import connect, folders
@@ -205,6 +207,20 @@ def test_a_race_shows_the_failure_of_its_winner(
     assert entry is not None and (entry.status.state, entry.status.reason) == (state, reason)
 
 
+def test_what_a_job_waits_for_on_its_node(store: Store, sites: Sites) -> None:
+    def reason() -> str:
+        tend.tend_one(store, "r")
+        entry = store.get("r")
+        assert entry is not None and entry.status.state == "starting"
+        return entry.status.reason
+
+    assert reason() == "its job on alpha and beta asks who was first"
+    store.change(["a"], lambda _run, _status: Status(state="queued", attempts=1))
+    assert reason() == "its job on beta asks who was first"
+    sites.up = False
+    assert reason() == "its job on beta asks who was first; alpha, which decides, does not respond"
+
+
 def states(store: Store) -> list[tuple[str, str, str]]:
     return [(each.run.context, each.run.retry_of, each.status.state) for each in store.several(store.candidates("r"))]
 
@@ -283,9 +299,44 @@ def test_a_race_that_cannot_go_on_yet(store: Store, sites: Sites, monkeypatch: p
     assert state(store) == ("cancelled", "beta", []) and len(states(store)) == 2
 
 
+def test_a_race_survives_a_damaged_index(store: Store, sites: Sites) -> None:
+    """Its candidates are on their sites, its claims on the disk of the arbiter, and the race itself only here."""
+    sites.claim(RACE.folder, 0, "b")
+    with renewed(store) as found:
+        assert (state(found), found.candidates("r")) == (("waiting", "alpha", ["r"]), ["a", "b"])
+        assert found.outbox("alpha") == ["a"] and found.outbox("beta") == ["b"], "they may never have been submitted"
+        assert not found.candidates("a") and [each.run.id for each in found.newest()] == ["r"]
+        tend.tend_one(found, "r")
+        assert state(found) == ("starting", "beta", ["r"])
+        end(found)
+        tend.tend_one(found, "r")
+        assert state(found) == ("completed", "beta", [])
+        with renewed(found) as after:
+            assert not list(after.newest()), "it is over"
+
+
 def test_a_held_job_that_was_told_too_late_is_released(store: Store, sites: Sites) -> None:
     """A yurt command read its last question just before it gave its node back."""
     sites.claim(RACE.folder, 0, "b")
     store.change(["b"], lambda _run, _status: Status(state="held", native=f"PENDING ({UNANSWERED})", attempts=1))
     tend.tend_one(store, "r")
     assert sites.released == ["jobname=yurt-b"]
+
+
+def test_a_held_task_that_was_told_too_late_is_released(tmp_path: Path, sites: Sites) -> None:
+    """By the number of its job: an array of the sweep may have the same name."""
+    name, race = ids.make_sweep(1.0, 1), msgspec.structs.replace(RACE, id=ids.make_sweep(1.0, 1))
+
+    def swept(each: Plan, run: str) -> Plan:
+        own = msgspec.structs.replace(each.run, id=run, race=name, tasks=3)
+        return msgspec.structs.replace(each, run=own, race=race, sets=[{}] * 3)
+
+    one = swept(plan("b", "beta"), ids.make_sweep(2.0, 2))
+    with Store(str(tmp_path / "sweeps.db")) as index:
+        index.add_race(swept(plan("r", "alpha"), name), Status(state="waiting"))
+        index.add_candidates(name, [one], Status(state="running", attempts=1, submitted_tasks="0-2"))
+        held = Status(state="held", native=f"PENDING ({UNANSWERED})", attempts=1, job="9_0")
+        index.change_tasks(one.run.id, [0, 1], lambda _number, _status: held)
+        sites.claim(RACE.folder, 1, one.run.id)
+        tend.tend_one(index, name)
+    assert sites.released == ["9"]

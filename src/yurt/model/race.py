@@ -81,9 +81,11 @@ def merged(members: Sequence[tuple[Run, Status]], holder: str) -> Status:
     if not alive:
         return _nobody(members)
     _run, best = max(alive, key=lambda each: LIVE.index(each[1].state))
-    # Its job may have started, but your code has not: nobody holds the claim.
-    state: State = "starting" if best.state == "running" else best.state
-    return Status(state=state, reason=_reasons(alive), submitted=best.submitted, attempts=best.attempts)
+    state, reason = best.state, _reasons(alive)
+    if state == "running":  # its job has started, but your code has not: nobody holds the claim
+        where = dict.fromkeys(run.context for run, status in alive if status.state == "running")
+        state, reason = "starting", f"its job on {' and '.join(where)} asks who was first"
+    return Status(state=state, reason=reason, submitted=best.submitted, attempts=best.attempts)
 
 
 def _nobody(members: Sequence[tuple[Run, Status]]) -> Status:

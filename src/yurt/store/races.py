@@ -43,6 +43,12 @@ class Races:
     def _note_made(self, run: str) -> None:
         raise NotImplementedError
 
+    def _write_race(self, race: str) -> None:
+        raise NotImplementedError
+
+    def _remove_file(self, name: str) -> None:
+        raise NotImplementedError
+
     def add_race(self, plan: Plan, status: Status) -> None:
         """Add a race, still without candidates."""
         with self._transaction(durable=True):
@@ -70,6 +76,7 @@ class Races:
             for plan in plans:
                 self._add(plan.run, status, plan)
                 self._add_draft(plan.run.id, (drafts or {}).get(plan.run.id, b""))
+        self._write_race(race)
         return True
 
     def _add_candidate(self, run: Run) -> None:
@@ -82,6 +89,7 @@ class Races:
 
     def close_race(self, race: str) -> None:
         self._db.execute("DELETE FROM open_races WHERE race = ?", (race,))
+        self._remove_file(race)
 
     def reopen_race(self, race: str) -> None:
         self._db.execute("INSERT OR IGNORE INTO open_races VALUES (?)", (race,))
