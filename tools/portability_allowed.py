@@ -41,6 +41,7 @@ ALLOWED = {
     ("backends/shell/receive.sh", "cp -T or long options"): "cp of BSD has -l",
     ("backends/shell/receive_large.sh", "a program of Linux"): "without sha256sum, only the size is checked",
     ("backends/shell/tier_use.sh", "a program of Linux"): "without timeout, a file system that hangs stops the query",
+    ("backends/shell/claims.sh", "stat -c"): "only on the sites of clusters: runs on this machine are restarted here",
     ("backends/shell/tier_use.sh", "stat -c"): "elsewhere, the kind of the file system is unknown",
     ("backends/shell/workspaces.py", "a program of Linux"): "without sha256sum, only the size is checked",
     ("config/text.py", "/proc"): "compares names only",

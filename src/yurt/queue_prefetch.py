@@ -34,6 +34,9 @@ LONGEST = 120.0
 MOST = 512 << 20
 """Bytes that an answer may have: as in hosts/exchange.py, which is not imported here."""
 
+GREETING = 2.0
+"""Seconds in which a master answers: it is a process of this machine."""
+
 SILENCES = ("silent", "Slurm", "accounting")
 """Endings of the files that record that a site did not respond, or a part of it."""
 
@@ -75,7 +78,7 @@ class _Query:
         argv: list[str],
         query: bytes,
     ) -> None:
-        self.key, self.basis, self.frame = key, basis, frame
+        self.key, self.basis, self.frame, self.path = key, basis, frame, path
         self.received: bytes | None = None
         self.failed = self.timed_out = False
         self.seconds = 0.0
@@ -237,6 +240,8 @@ def _receive(early: _Query, slow: float, silent: float, on_slow: Callable[[bool]
 def _read(early: _Query, slow: float, silent: float, on_slow: Callable[[bool], None], *, begun: bool) -> bytes:
     silent = LONGEST if begun else silent
     if not early.wait(min(slow, silent)):
+        if not begun and greets(early.path, GREETING) is None:  # its master is stopped
+            raise TimeoutError
         on_slow(begun)
         if not early.wait(max(0.0, silent - slow)):
             raise TimeoutError
@@ -260,6 +265,24 @@ def ask_for_session(path: str, request: bytes, streams: Sequence[int]) -> socket
         control.close()
         raise
     return control
+
+
+def greets(path: str, seconds: float) -> bool | None:
+    """Whether a master listens on a socket; None if it accepts connections and says nothing, as if it were stopped."""
+    import _socket
+
+    control = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        control.settimeout(seconds)
+        control.connect(path)
+        control.sendall(_HELLO)
+        return bool(control.recv(1))
+    except (TimeoutError, BlockingIOError):  # the latter if too many connections wait to be accepted
+        return None
+    except OSError:
+        return False
+    finally:
+        control.close()
 
 
 def is_binary(program: str, path: str) -> bool:

@@ -149,6 +149,31 @@ def test_an_sbatch_that_fails_after_it_submitted(site: Site, kind: str, ends: st
     assert called and type(error) is (RefusedError if refused else UnreachableError), error
 
 
+@pytest.mark.parametrize(
+    ("files", "queued", "words"),
+    [
+        ({}, "", ["0badcafe"]),
+        ({"winner": "0cafe.7"}, "", ["0cafe", "1"]),  # lost before its first start: that start is decided by gen.1
+        ({"winner": "0cafe.7"}, "8", []),
+        ({"winner": "0cafe.7", "gen.1": "0cafe.7.0.n1.1.1.b"}, "", []),
+        ({"winner": "0cafe.7", "exit.json": "{}"}, "", []),
+        ({"winner": "cancelled"}, "", []),
+    ],
+)
+def test_a_job_that_passed_the_gate_and_was_lost(
+    site: Site, files: dict[str, str], queued: str, words: list[str]
+) -> None:
+    plan = site.plan("saved run")
+    site.submit(plan, "saved run")
+    for name, text in files.items():
+        (Path(plan.run.folder) / name).write_text(f"{text}\n")
+    shim(site.tools, "squeue", f"printf 'JOBID\\n{queued}'")
+    shim(site.tools, "sbatch", f'echo "$@" >> {site.home}/words; echo 78')
+    site.slurm.submit(plan, "0badcafe", CodeParcel())
+    typed = (site.home / "words").read_text() if words else "job.sh"
+    assert typed.partition("job.sh")[2].split() == words and (site.home / "words").exists() == bool(words)
+
+
 def test_a_site_without_sbatch(site: Site) -> None:
     (site.tools / "sbatch").unlink()
     site.slurm.host.prelude = f"PATH={site.tools}\n{scripts.plain_slurm()}"

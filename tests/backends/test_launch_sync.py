@@ -42,7 +42,7 @@ def launch(
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("mark", ["", "home_sync ", "home_synced "])
+@pytest.mark.parametrize("mark", ["", "home_sync ", "home_synced ", "race_wait "])
 def test_a_group_is_submitted_once(tmp_path: Path, shell: str, mark: str) -> None:
     queue = f"7 other\n13 {mark}yurt:s1:1:0:0-2\n14 home_sync yurt:s2:1:3:0-2\n"
     said, calls = launch(tmp_path, "1:0:0-2", queue, shell=shell)

@@ -34,6 +34,20 @@ def test_the_fifth_start_without_an_answer_leaves_a_held_job(tmp_path: Path) -> 
     assert starts(tmp_path, 6) == [*LATER, "begin= held=yes", "begin= held=yes", ""]
 
 
+def test_the_held_job_of_a_task_says_why_it_is_held(tmp_path: Path) -> None:
+    """In the place where poll.sh looks: the first word of its comment. The rest is that of its group."""
+    text = scripts.text("restart.sh", "job")
+    stubs = 'plain_slurm() { :; }; with_shares() { "$@"; }; submit() { printf \'%s\\n\' "$@"; }; mask=077 job=7'
+    words = f"sweep=/runs/s1 YURT_TASK_INDEX=3 held=$1 later=; {stubs}; submit_next_job 1"
+    said = {}
+    for held in ("yes", ""):
+        done = subprocess.run(
+            ["sh", "-c", f"{text}\n{words}", "sh", held], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        said[held] = [line for line in done.stdout.splitlines() if line.startswith("--comment=")]
+    assert said == {"yes": ["--comment=race_wait yurt:s1:1:3:0"], "": ["--comment=yurt:s1:1:3:0"]}
+
+
 def test_a_job_that_asks_by_itself_is_never_held(tmp_path: Path) -> None:
     assert starts(tmp_path, 6, "reach() { :; }") == [*LATER, "begin=now+1920 held=", "begin=now+1920 held=", ""]
 

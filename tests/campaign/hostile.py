@@ -20,7 +20,12 @@ from typing import Any, NamedTuple
 
 from tests.campaign import hostile_answers as answers
 from tests.campaign.hostile_answers import ANSWERS, Recorded
+from tests.campaign.hostile_places import PLACES
+from tests.campaign.hostile_python import PYTHON
 from yurt.errors import YurtError
+
+EVERY = [*ANSWERS, *PLACES, *PYTHON]
+"""All recorded answers."""
 
 CASES = 20_000
 SLOW = 20
@@ -71,7 +76,7 @@ class Case(NamedTuple):
 def cases() -> Iterator[Case]:
     """Yield each field of each answer with each word, or with each value of JSON."""
     every: list[object] = [*words()]
-    for recorded in ANSWERS:
+    for recorded in EVERY:
         for field in range(recorded.fields):
             yield from (Case(recorded, field, word) for word in (*every, *(NUMBERS if recorded.json else ())))
 
@@ -161,7 +166,7 @@ def campaign(chosen: Sequence[Case], report: Callable[[str], None]) -> dict[str,
     """Run cases; return what went wrong, with the names of the cases."""
     wrong: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory(prefix="yurt-hostile-") as temporary, answers.user(Path(temporary)):
-        for recorded in ANSWERS:  # each is read as it is, or the campaign shows nothing
+        for recorded in EVERY:  # each is read as it is, or the campaign shows nothing
             recorded.use(answers.Site(Path(temporary), recorded.content))
         for number, case in enumerate(chosen):
             found = run(case, Path(temporary))

@@ -28,6 +28,7 @@ class Spec(msgspec.Struct, frozen=True):
     fault: str
     draw: Draw
     requeue: bool = False
+    retries: bool = False
     items: int = 0
     rest: float = 1.0
     """Seconds that its code takes."""
@@ -37,6 +38,7 @@ def submit(places: Places, client: Racer, spec: Spec, *more: str) -> subprocess.
     words = ["run", "--race", ",".join(spec.contexts), "--name", spec.label, "--no-snapshot"]
     words += ["--race-mode", spec.mode] if spec.mode else []
     words += ["--cpus", "1", "--mem", "50", *more, *(["--requeue"] if spec.requeue else [])]
+    words += ["--retries", "1"] if spec.retries else []
     words += ["--grid", f"n=0..{spec.items - 1}"] if spec.items else []
     return client.start(*words, *places.command(spec.label, spec.rest))
 

@@ -57,6 +57,8 @@ class Race(msgspec.Struct, frozen=True):
     items: Sequence[Item]
     restarts: bool = False
     """Whether its code may be restarted on its site."""
+    retries: int = 0
+    """How many starts may be lost before its candidates are submitted again."""
     excused: str = ""
     """Why it need not complete, such as a cancellation."""
 
@@ -80,18 +82,22 @@ def judge(race: Race, ledger: Iterable[Copy]) -> list[str]:
     for item in race.items:
         mine = [each for each in own if each.item == item.number]
         where = f"{race} item {item.number}" if len(race.items) > 1 else str(race)
-        found = [*_started(mine, restarts=race.restarts), *_result(item, mine), *_over(item, race.excused)]
+        found = [
+            *_started(mine, restarts=race.restarts, retries=race.retries),
+            *_result(item, mine),
+            *_over(item, race.excused),
+        ]
         wrong += [f"{where}: {text}" for text in found]
     known = {item.number for item in race.items}
     wrong += [f"{race}: item {each.item} is not in the index, but ran" for each in own if each.item not in known]
     return wrong
 
 
-def _started(mine: Sequence[Copy], *, restarts: bool) -> list[str]:
+def _started(mine: Sequence[Copy], *, restarts: bool, retries: int) -> list[str]:
     wrong = []
-    if len({each.candidate for each in mine}) > 1:
+    if len({each.candidate for each in mine}) > 1 + retries:
         wrong.append(f"started by several candidates: {_texts(mine)}")
-    elif len(mine) > 1 and not restarts:
+    elif len(mine) > 1 + retries and not restarts:
         wrong.append(f"started {len(mine)} times: {_texts(mine)}")
     ends = [each for each in mine if each.start.ended]
     if len(ends) > 1:

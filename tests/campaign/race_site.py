@@ -185,4 +185,4 @@ def race_of(entry: Entry, candidates: list[str], items: list[Item], *, excused: 
     restarts = entry.run.restart_policy.max_requeues > 0
     if not candidates:
         excused = excused or "its client was killed before it had candidates"
-    return Race(entry.run.id, entry.run.name, candidates, items, restarts, excused)
+    return Race(entry.run.id, entry.run.name, candidates, items, restarts, entry.run.restart_policy.retries, excused)

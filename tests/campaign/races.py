@@ -2,8 +2,9 @@
 
 In each round several clients submit a race each, with a fault of its own, while a fault hits a site or a link. The
 user's code appends lines to a ledger on its site. It is a violation if an item of a race starts in two places or twice
-at once, without a restart policy twice at all; if the index shows another winner than the ledgers, or none; if a race
-is not over at the end, or did not complete without a reason; and if jobs, keys or folders are left on a site.
+at once, without a restart policy twice at all, or in more places than its retries allow; if the index shows another
+winner than the ledgers, or none; if a race is not over at the end, or did not complete without a reason; and if jobs,
+keys or folders are left on a site.
 """
 
 from __future__ import annotations
@@ -87,7 +88,9 @@ def one_race(seed: int, number: int, weights: dict[str, int]) -> Spec:
     again = fault == "requeue" or dice.random() < 0.2
     rest = dice.uniform(6, 9) if fault in ("requeue", "scancel", "preempt") else dice.choice([0.2, 1.0, 4.0])
     items = SWEEP if sweep else 0
-    return Spec(f"{fault}-{number}", tuple(contexts), mode, fault, drawn, again, items, 0.2 if sweep else rest)
+    retries = not again and not sweep and dice.random() < 0.5
+    pause = 0.2 if sweep else rest
+    return Spec(f"{fault}-{number}", tuple(contexts), mode, fault, drawn, again, retries, items, pause)
 
 
 class Campaign:
@@ -107,7 +110,9 @@ class Campaign:
         with ThreadPoolExecutor(LANES) as pool:
             list(pool.map(self._race, places.clients, one.races))
             if one.fault == "node":
-                self.excused |= {spec.label: "its node failed" for spec in one.races if not spec.requeue}
+                self.excused |= {
+                    spec.label: "its node failed" for spec in one.races if not (spec.requeue or spec.retries)
+                }
             around.join()
             places.mend()
             list(pool.map(lambda client: tend(client, PATIENCE), places.clients))

@@ -10,7 +10,8 @@ import pytest
 
 import yurt
 from tests.campaign import hostile
-from tests.campaign.hostile_answers import ANSWERS, Site, user
+from tests.campaign.hostile import EVERY
+from tests.campaign.hostile_answers import Site, user
 from yurt.model import site_words
 from yurt.model.site_words import NodeName, Reading, SitePath, SiteWord, UserName
 
@@ -54,7 +55,7 @@ def test_no_answer_of_a_site_does_harm(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in KINDS.values():
         checked(kind, seen, monkeypatch)
     chosen = hostile.sample(1000, 7)
-    assert len(chosen) >= 1000 and {case.recorded.name for case in chosen} == {each.name for each in ANSWERS}
+    assert len(chosen) >= 1000 and {case.recorded.name for case in chosen} == {each.name for each in EVERY}
     assert not hostile.campaign(chosen, print)
     assert len(places()) > 8 and not places() - seen
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -49,15 +47,3 @@ def test_backups_of_an_unknown_name(user: User) -> None:
     user.environment["HOME"] = str(user.home)
     done = user.quick("dev", "backups", "nosuch", "--context", "local")
     assert done.code == 3 and "there are no backups of dev node 'nosuch' on local" in done.err, done
-
-
-def test_noise_of_ssh_is_not_shown() -> None:
-    noise = "mux_client_request_session: session request failed: Session open refused by peer\\n"
-    noise += (
-        "kex_exchange_identification: Connection closed by remote host\\nConnection closed by UNKNOWN port 65535\\r\\n"
-    )
-    script = f"printf '{noise}' >&2; echo Permission denied >&2; cat"
-    become = f"import os; os.execvp('sh', ['sh', '-c', {script!r}])"
-    program = f"from yurt.cli.dev_connect import hide_noise as hide; hide(); {become}"
-    done = subprocess.run([sys.executable, "-c", program], input=b"in", capture_output=True, check=False, timeout=30)
-    assert (done.stdout, done.stderr) == (b"in", b"Permission denied\n")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from yurt.dev import shortcut
+
+NOISE = "kex_exchange_identification: Connection closed by remote host"
 
 
 @pytest.fixture
@@ -29,7 +32,8 @@ def connected(given: str = "") -> str:
 
 def test_it_is_taken_while_the_dev_node_is_there(way: Path) -> None:
     assert connected("first\n") == "yurt paper\nfirst\n"
-    shortcut.save("paper", ["test", "-e", str(way / "there")], ["sh", "-c", "echo 'it is'; cat", "a\nb"])
+    program = ["sh", "-c", "echo 'it is'; cat", "a\nb"]
+    shortcut.save("paper", ["test", "-e", str(way / "there")], "n1 of alpha", program)
     assert connected("second\n") == "yurt paper\nsecond\n"
     (way / "there").touch()
     assert connected("third\n") == "it is\nthird\n"
@@ -38,13 +42,40 @@ def test_it_is_taken_while_the_dev_node_is_there(way: Path) -> None:
 
 
 def test_yurt_says_why_it_failed(way: Path) -> None:
-    shortcut.save("paper", ["true"], ["sh", "-c", "echo begun; exit 3"])
+    """It is the only one: ssh reads something that it does not report."""
+    shortcut.save("paper", ["true"], "n1 of alpha", ["sh", "-c", f"printf '%s\\n' '{NOISE}' why >&2; exit 3"])
+    assert connected() == "yurt --lost paper\nSSH-2.0-yurt\nwhy\n"
+    shortcut.save("paper", ["true"], "n1 of alpha", ["sh", "-c", "echo yurt: here >&2; echo begun; exit 3"])
     assert connected() == "begun\nyurt --lost paper\n"
+
+
+def test_ssh_adds_nothing_to_what_yurt_says(way: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shortcut, "yurt", lambda *_words: ["sh", "-c", "echo reason >&2"])
+    shortcut.save("paper", ["true"], "n1 of alpha", ["sh", "-c", f"echo '{NOISE}' >&2; exit 3"])
+    proxy = f"sh -c {shlex.quote(shortcut.proxy('paper'))}".replace("%", "%%")
+    argv = ["ssh", "-F", "none", "-o", "LogLevel=ERROR", "-o", f"ProxyCommand={proxy}", "x"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (255, "reason\n")
+
+
+def test_what_takes_long_is_said(way: Path) -> None:
+    until = f"until [ -s {way}/said ]; do sleep 0.1; done"
+    shortcut.save("paper", ["true"], "n1 of alpha", ["sh", "-c", f"{until}; echo yurt: here >&2"])
+    with (way / "said").open("wb") as said:
+        subprocess.run(
+            ["sh", "-c", shortcut.proxy("paper")], stdin=subprocess.DEVNULL, stderr=said, check=True, timeout=60
+        )
+    assert (way / "said").read_text() == "yurt: waiting for n1 of alpha to respond\n"
+
+
+def test_a_connection_that_is_stopped_is_left_to_yurt(way: Path) -> None:
+    shortcut.save("paper", ["sleep", "600"], "n1 of alpha", ["sh", "-c", "echo short"])
+    assert connected("given\n") == "yurt paper\ngiven\nyurt: waiting for n1 of alpha to respond\n"
 
 
 def test_the_end_of_ssh_ends_it(way: Path) -> None:
     """ssh hangs up on its ProxyCommand."""
-    shortcut.save("paper", ["true"], ["sh", "-c", "echo $$; exec sleep 600"])
+    shortcut.save("paper", ["true"], "n1 of alpha", ["sh", "-c", "echo $$; exec sleep 600"])
     with subprocess.Popen(["sh", "-c", shortcut.proxy("paper")], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as ssh:
         assert ssh.stdout is not None and ssh.stdout.readline().strip().isdigit()
         subprocess.run(["kill", "-HUP", str(ssh.pid)], check=True)

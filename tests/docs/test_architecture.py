@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yurt
 from tests.user import User
+from tools.architecture import layers
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
@@ -70,3 +71,11 @@ def test_the_commands_use_these_files_in_this_order(user: User) -> None:
 def test_the_picture_is_up_to_date() -> None:
     check = [sys.executable, str(ROOT / "tools" / "architecture.py"), "--check"]
     assert subprocess.run(check, check=False).returncode == 0, "run `make docs`"
+
+
+def test_every_package_has_a_layer() -> None:
+    """The maps in CONTRIBUTING.md and architecture.md are made from these; see tools/reference/maps.py."""
+    source = ROOT / "src" / "yurt"
+    found = {f"yurt.{each.parent.name}" for each in source.glob("*/__init__.py")}
+    found |= {f"yurt.{each.stem}" for each in source.glob("[!_]*.py")}
+    assert {name for layer in layers() for name in layer} == found

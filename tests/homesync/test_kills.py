@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.homesync.star import Star
-from yurt.homesync import ledger, scripts
+from yurt.homesync import client, ledger, places, scripts
 from yurt.testing.waiting import eventually
 
 LARGE = 20_000_000
@@ -140,10 +140,12 @@ def test_a_killed_yurt(star: Star) -> None:
         subprocess.run(["cmp", star.roots["alpha"] / name, star.roots["local"] / name], check=True)
 
 
-def test_unison_sees_the_end_of_its_ssh() -> None:
+def test_unison_sees_the_end_of_its_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a Unison that waits for an answer would wait for ever after the connection was reset."""
-    for ssh, text in ((["false"], b""), (["sh", "-c", "echo begin; echo protocol"], b"protocol\n")):
-        program = scripts.link(ssh, "script", "begin")
+    pair = places.pairs(Star(tmp_path, monkeypatch).homes)[0]
+    side = client.side(pair, pair.server, client.Start(identity="id", name="laptop", lock=-1))
+    for ssh, text in ((["false"], b""), (["sh", "-c", "echo begin; echo Unison RPC"], b"Unison RPC\n")):
+        program = scripts.link(ssh, side, "begin")
         command = ["sh", "-c", program, "link", "host", "yurt-serve", "-server"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as link:
             assert link.stdout is not None

@@ -155,6 +155,20 @@ def test_an_old_unison_is_named_with_the_remedy(star: Star) -> None:
     assert "homes.yaml" in outcome.hint
 
 
+def test_the_protocol_of_an_older_unison_is_refused(star: Star) -> None:
+    """Also by a server that says that it is newer: Unison loads the values of that protocol without checking them."""
+    hostile = star.roots["alpha"] / "unison"
+    hostile.write_text(
+        "#!/bin/sh\n[ \"$1\" = -version ] || { echo 'Unison 2.51 with OCaml >= 4.01.2'; cat; exit; }\n"
+        "echo 'unison version 2.53.3 (ocaml 4.14.1)'\n"
+    )
+    hostile.chmod(0o700)
+    star.homes = config.Homes(places={"alpha": config.PlaceSettings(unison=str(hostile))}, folder=star.homes.folder)
+    outcome = only(star.sync())
+    assert outcome.problem_code == "unison-missing"
+    assert outcome.problem == "alpha has no Unison 2.52 or newer: its protocol is too old"
+
+
 def test_lost_archives_on_one_side_delete_nothing(star: Star) -> None:
     star.write("alpha", "a", "x")
     star.write("alpha", "b", "x")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import socket
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,8 +19,10 @@ from pathlib import Path
 import pytest
 
 from yurt.clocks import clocks, ending_by, within
+from yurt.config.lock import locked
 from yurt.errors import RefusedError, UnreachableError
 from yurt.hosts import LocalHost, SshHost, exchange, rsync_copy, sockets
+from yurt.hosts.master import MASTER
 from yurt.hosts.passage import pass_through
 from yurt.model.data import Manner
 from yurt.model.progress import on_slow
@@ -143,6 +148,87 @@ def test_the_user_reads_what_part_of_a_site_is_slow(tmp_path: Path, quick: None)
     finally:
         on_slow(None)
     assert said == ["waiting for Slurm on this machine to respond; giving up after 2 s"]
+
+
+@pytest.fixture
+def said(quick: None) -> Iterator[list[str]]:
+    """What the user reads about waits."""
+    found = list[str]()
+    on_slow(found.append)
+    yield found
+    on_slow(None)
+
+
+def test_every_command_that_takes_long_is_said(tmp_path: Path, said: list[str]) -> None:
+    script = 'until [ -e "$1" ]; do sleep 0.05; done'
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(LocalHost().run, script, str(tmp_path / "go"))
+        eventually(lambda: said)
+        (tmp_path / "go").touch()
+        assert done.result().code == 0
+    assert said == ["waiting for a command on this machine to finish; giving up after 60 s"]
+
+
+def test_a_part_that_prints_nothing_is_said(tmp_path: Path, said: list[str]) -> None:
+    script = f"until [ -e {tmp_path}/go ]; do sleep 0.05; done; echo out"
+
+    def output() -> bytes:
+        with LocalHost().stream(script, silence=40, part="job 7") as stream:
+            return b"".join(stream)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(output)
+        eventually(lambda: said)
+        (tmp_path / "go").touch()
+        assert done.result() == b"out\n"
+    assert said == ["waiting for job 7 on this machine to respond; giving up after 40 s"]
+
+
+def test_a_session_that_is_in_use_is_said(said: list[str]) -> None:
+    master = SshHost("far", "a@far", program=["no-such-program"]).master
+    Path(f"{master.socket}.most").write_text("1")
+
+    def second() -> None:
+        with master.slot(time.monotonic() + 60):
+            pass
+
+    with ThreadPoolExecutor(1) as pool:
+        with master.slot(time.monotonic() + 60):
+            done = pool.submit(second)
+            eventually(lambda: said)
+        done.result()
+    (text,) = said
+    assert text.startswith("waiting for a free session of the ssh connection to far; giving up after "), text
+
+
+def test_another_command_that_holds_a_lock_is_said(tmp_path: Path, said: list[str]) -> None:
+    def second() -> None:
+        with locked(tmp_path / "file"):
+            pass
+
+    with ThreadPoolExecutor(1) as pool:
+        with locked(tmp_path / "file"):
+            done = pool.submit(second)
+            eventually(lambda: said)
+        done.result()
+    assert said == [f"waiting for another yurt command that has locked {tmp_path}/.file.lock"]
+
+
+def test_a_stopped_connection_of_yurt_is_replaced(tmp_path: Path, quick: None) -> None:
+    """The next command ends it, so that it never carries out what waits in its socket."""
+    argv = program(tmp_path, 'case "$*" in *-M*) exit 0 ;; esac\nexit 3\n')
+    host = SshHost("far", "a@far", program=argv)
+    code = "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); "
+    named = ["bash", "-c", 'exec -a ssh "$@"', "bash", os.path.realpath(sys.executable)]
+    path = str(host.master.socket)
+    argv = [*named, "-c", f"{code}print(flush=True); time.sleep(600)", path, *MASTER, path, "a@far"]
+    environment = {**os.environ, "PYTHONHOME": sys.base_prefix}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment) as master:
+        assert master.stdout is not None and master.stdout.readline()
+        assert host.master.alive() and master.poll() is None, "it is only slow"
+        master.send_signal(signal.SIGSTOP)
+        eventually(lambda: not host.master.alive())
+        assert master.wait(60) == -signal.SIGKILL
 
 
 def test_a_site_that_did_not_respond_gets_a_moment(tmp_path: Path, quick: None) -> None:

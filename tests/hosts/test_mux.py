@@ -37,16 +37,17 @@ OPENED = packet(mux.OPENED, 0, 7)
 
 @contextlib.contextmanager
 def master(path: Path, behave: Callable[[socket.socket], None]) -> Iterator[str]:
-    """Something that listens where a master would, for one connection."""
+    """Something that listens where a master would."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     listener.listen()
 
     def serve() -> None:
         with contextlib.suppress(OSError):
-            connection, _address = listener.accept()
-            with connection:
-                behave(connection)
+            while True:
+                connection, _address = listener.accept()
+                with connection, contextlib.suppress(struct.error):  # a connection that asks only whether it answers
+                    behave(connection)
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()

@@ -14,7 +14,7 @@ from yurt.errors import UnreachableError
 from yurt.lifecycle.plan.request import Planned, Unsettled
 from yurt.lifecycle.plan.scheduling import Needs
 from yurt.lifecycle.plan.settle import Draft
-from yurt.lifecycle.race import submit
+from yurt.lifecycle.race import candidates, submit
 from yurt.model.context import Context
 from yurt.model.progress import Watch
 from yurt.model.run import Plan, Resources, Run
@@ -61,8 +61,8 @@ def sites(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Site]:
         found[name].check("all")
         return SimpleNamespace(claims=found[name])
 
-    def send(store: Store, names: list[str], watch: Watch) -> submit.Sent:
-        return submit.Sent()
+    def send(store: Store, names: list[str], watch: Watch) -> candidates.Sent:
+        return candidates.Sent()
 
     monkeypatch.setattr(connect, "backend", lambda place: SimpleNamespace(claims=found[place.name]))
     monkeypatch.setattr(connect, "check_responds", lambda _place, _backend: None)

@@ -284,18 +284,30 @@ def test_a_job_without_an_answer_gives_its_node_back(races: Races) -> None:
     assert len(races.starts()) == 1
 
 
-@pytest.mark.parametrize("retries", [[], ["--retries", "1"]], ids=["none", "one"])
-@pytest.mark.slow
-def test_the_node_of_the_winner_fails(races: Races, lab: Lab, down: list[str], retries: list[str]) -> None:
+@pytest.mark.parametrize(
+    "case",
+    [
+        "retries",
+        pytest.param("no retries", marks=pytest.mark.slow),
+        pytest.param("checkpoints", marks=pytest.mark.slow),
+    ],
+)
+def test_the_node_of_the_winner_fails(races: Races, lab: Lab, down: list[str], case: str) -> None:
+    """With --retries, the race goes on: where it starts first, or where its checkpoints are."""
     races.laptop.environment["YURT_CLOCKS"] = "last_refresh=1 rest=0 forgiving=8 settling=2 lease=12"
-    script = f'echo "$YURT_CONTEXT -" >> {races.ledger}; [ "$YURT_RESTARTS" != 0 ] || sleep 300; echo done'
-    race = races.run("--race", "alpha,beta", "--hold", *retries, "sh", "-c", script)
+    retries = [] if case == "no retries" else ["--retries", "1"]
+    save = "echo 1 > $YURT_CHECKPOINTS/1; " if case == "checkpoints" else ""
+    first = '[ "$YURT_CONTEXT,$YURT_RESTARTS" != alpha,0 ] || sleep 300; echo done'
+    script = f'{save}echo "$YURT_CONTEXT -" >> {races.ledger}; {first}'
+    alpha = "alpha" if save else "alpha:nodelist=n3"  # the others are of no use to it
+    race = races.run("--race", f"{alpha},beta", "--hold", *retries, "sh", "-c", script)
     races.release("alpha")
     eventually(lambda: races.laptop.row(race)["state"] == "running" and races.starts() == ["alpha -"])
     winner = next(each["id"] for each in races.show(race)["candidates"] if each["won"])
     node = races.laptop.row(race)["node"]
     down.append(node)
     kill_silently(lab, node, winner)
+    control(lab, "update", f"nodename={node}", "state=drain", "reason=test")  # it would return to service at once
     states = set()
 
     def final() -> bool:
@@ -305,7 +317,11 @@ def test_the_node_of_the_winner_fails(races: Races, lab: Lab, down: list[str], r
     eventually(final)
     assert "starting" not in states
     if retries:
-        assert races.laptop.row(race)["state"] == "completed" and races.starts() == ["alpha -"] * 2
+        where = "alpha" if save else "beta"
+        row = races.laptop.row(race)
+        assert (row["state"], row["context"]) == ("completed", where) and races.starts() == ["alpha -", f"{where} -"]
+        states_of = [(each["context"], each["state"]) for each in races.show(race)["candidates"]]
+        assert save or states_of[0] == ("alpha", "node_failed")
     else:
         again = f"its node failed on alpha; race again with `yurt retry {race}`"
         assert again in races.laptop.quick("show", race).out

@@ -59,7 +59,7 @@ def test_the_status_of_a_race_is_that_of_its_winner() -> None:
     ("states", "expected", "reason"),
     [
         (["queued", "waiting"], "queued", "on-0: queued; on-1: waiting"),
-        (["queued", "running"], "starting", "on-0: queued; on-1: running"),
+        (["queued", "running"], "starting", "its job on on-1 asks who was first"),
         (["cancelled", "queued"], "queued", ""),
         (["cancelled", "cancelled"], "cancelled", ""),
         (["failed", "cancelled"], "cancelled", ""),

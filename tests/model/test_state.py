@@ -177,6 +177,24 @@ def test_one_observation(seen: Observation, state: str) -> None:
             "the site lost its job before it started; it will be submitted again",
         ),
         (Observation(records_known=False), 10 * CLOCKS.forgiving, "unknown", "the site does not list its job"),
+        (  # its job passed the gate, and was lost before it started anything
+            Observation(winner=WON),
+            CLOCKS.resubmit,
+            "waiting",
+            "the site lost its job before it started; it will be submitted again",
+        ),
+        (  # of a race: that job gave its node back, and its follow-up was lost
+            Observation(winner=WON, record="completed"),
+            CLOCKS.resubmit,
+            "waiting",
+            "the site lost its job before it started; it will be submitted again",
+        ),
+        (
+            Observation(winner=WON, record="node_failed"),
+            CLOCKS.settling,
+            "node_failed",
+            "its job failed before your code started",
+        ),
     ],
 )
 def test_a_missing_job(seen: Observation, seconds: float, state: str, reason: str) -> None:
@@ -352,7 +370,8 @@ def test_only_exit_json_changes_a_final_status(before: Status, seen: Observation
 @given(statuses, observations)
 def test_any_observation_of_any_run(before: Status, seen: Observation) -> None:
     status = next_status(before, seen, NOW)
-    empty_gate = not seen.winner and not seen.generation and not seen.gone
+    never = not seen.generation and not seen.gone
+    given_back = never and seen.winner and seen.record == "completed"
     assert status.restarts >= before.restarts
     assert next_status(status, seen, NOW) == status or status.state == "waiting", (
         "the same observation twice gives the same status"
@@ -360,10 +379,10 @@ def test_any_observation_of_any_run(before: Status, seen: Observation) -> None:
     if status.final:
         assert status.ended is not None and not status.cancel_requested and status.missing_since is None
     if status.state == "waiting":
-        assert empty_gate and seen.live is None and seen.record is None and seen.ending is None
+        assert never and seen.live is None and seen.ending is None and (seen.record is None or given_back)
         assert before.attempts < ATTEMPTS and seen.records_known
     if status.state == "completed":
-        assert (seen.ending and seen.ending.code == 0) or (seen.record == "completed" and not empty_gate)
+        assert (seen.ending and seen.ending.code == 0) or (seen.record == "completed" and not never)
     if seen.ending is not None:
         assert status.final and status.state != "lost" and status.exit_code == seen.ending.code
         assert (status.state == "completed") == (seen.ending.code == 0)

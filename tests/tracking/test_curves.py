@@ -10,6 +10,7 @@ import pytest
 
 from tests.model.test_event_file import simple, written
 from tests.user import User
+from yurt.model import metric_rows
 from yurt.model.run import Run, Status
 from yurt.store import Entry
 from yurt.tracking import curves
@@ -69,7 +70,7 @@ def test_values_without_steps_and_incomplete_lines() -> None:
 
 def test_lines_that_are_too_long() -> None:
     """They are left out, whatever is before and after them, and counted."""
-    long = [b"{" + b"x" * (curves.LONGEST * times + more) for times in (1, 3) for more in (-1, 0, 1)]
+    long = [b"{" + b"x" * (metric_rows.LONGEST * times + more) for times in (1, 3) for more in (-1, 0, 1)]
     logged(RUN, "metrics.jsonl", lines({"loss": 3}) + b"".join(b"%s\n" % each for each in long) + lines({"loss": 2}))
     (found,) = curves.Reader().of([entry(RUN)])
     assert steps(found.curves["loss"]) == [(0, 3), (1, 2)] and found.long_lines == len(long)

@@ -63,7 +63,7 @@ def test_a_run_of_this_machine_until_its_end(user: User) -> None:
         follower = Follower(store, entries(store, run["id"]), KINDS, interval=0.1, on_change=changes.append)
         follower.start()
         before = len(rows(run["id"]))
-        eventually(lambda: len(rows(run["id"])) > before)
+        eventually(lambda: len(rows(run["id"])) > before and changes)
         assert set(changes) == {frozenset({run["id"]})} and follower.following()
         (user.home / run["folder"] / "go").touch()
         eventually(lambda: not follower.following())

@@ -27,7 +27,33 @@ def node(user: User) -> Iterator[User]:
 
 def test_without_a_dev_node_it_says_where_it_looked(user: User) -> None:
     found = user.quick("dev", "status", "--context", "local")
-    assert found.out == "no dev nodes on local; start one with `yurt dev up`, or name another with `--context`\n"
+    assert (
+        found.out == "no dev nodes on local; start one with `yurt dev up`, or name another context with `--context`\n"
+    )
+
+
+FAR = """\
+contexts:
+  far:
+    type: slurm
+    slurm_url: alice@far.example
+    storage_dir: /storage
+    ssh_command: [no-such-program]
+"""
+
+
+def test_a_name_that_this_machine_does_not_know_is_looked_for_everywhere(user: User) -> None:
+    """What cannot be queried is named: the dev node may be there."""
+    user.environment["HOME"] = str(user.home)
+    (user.home / "config").mkdir(exist_ok=True)
+    (user.home / "config" / "contexts.yaml").write_text(FAR)
+    done = user.quick("dev", "ssh", "nosuch")
+    assert done.code == 4, done
+    assert "there is no dev node 'nosuch' on local; cannot query far: " in done.err
+    assert user.quick("dev", "ssh", "nosuch", "--context", "local").code == 3
+    seen = user.quick("dev", "status")
+    assert seen.code == 0 and "no dev nodes; start one with `yurt dev up`" in seen.out, seen
+    assert "cannot look for dev nodes of other machines on far: " in seen.err
 
 
 def test_a_dev_node_that_failed(node: User) -> None:
@@ -36,7 +62,7 @@ def test_a_dev_node_that_failed(node: User) -> None:
     node.quick("wait", mine["run"])
     now = dev_find.clock(node.quick("show", mine["run"], "--json").json["data"]["status"]["ended"])
     for words in (["status", "k"], ["ssh", "k"], ["down", "k"], ["connect", "k"]):
-        done = node.quick("dev", *words)
+        done = (node if "connect" in words else node.quick)("dev", *words)  # connect becomes another program
         assert done.code == 3, done
         assert f"dev node 'k' is not running: run {mine['run']} is cancelled (version 1 saved) since {now}" in done.err
         assert "hint: `yurt dev up k` brings version 1 of " in done.err

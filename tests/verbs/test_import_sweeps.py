@@ -229,7 +229,7 @@ def test_the_record_of_unstarted_tasks_is_short() -> None:
     text = msgspec.json.encode(sweep_verdict(Status(state="failed", job="1,2"), tasks))
     assert len(text) < 400
     read = read_sweep_verdict(text)
-    assert read is not None and dict(read.each()) == dict.fromkeys(range(500), verdict_of(never))
+    assert read is not None and dict(read.each(500)) == dict.fromkeys(range(500), verdict_of(never))
 
 
 SMALL = ["--cpus", "1", "--mem", "50"]

@@ -12,7 +12,7 @@ from tests.user import User
 from yurt.clocks import clocks
 from yurt.config import contexts, facts
 from yurt.lifecycle.refresh.local_ends import LocalEnds
-from yurt.lifecycle.refresh.poll_interval import longest_pause, next_pause
+from yurt.lifecycle.refresh.poll_interval import bounds, longest_pause, next_pause, next_pause_of_watch
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.run import Run, Status
@@ -38,6 +38,14 @@ def test_finished_jobs_are_seen_before_slurm_drops_them(
     )
     facts.save(Context(name="big", type="slurm", slurm_url="alice@big"), found)
     assert longest_pause(["big", "local", "removed"]) == (pause or clocks().last_refresh)
+
+
+def test_intervals_of_calls_and_of_a_watched_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YURT_CLOCKS", "first_refresh=1 last_refresh=7")
+    clocks.cache_clear()
+    assert bounds("slurm") == (1.0, 7.0) and bounds("local") == (0.02, 2.0)
+    clocks.cache_clear()
+    assert next_pause_of_watch(25.0, changed=False) == 30.0 and next_pause_of_watch(25.0, changed=True) == 2.0
 
 
 def test_the_progress_ends_without_an_empty_list_of_states(user: User) -> None:

@@ -7,6 +7,7 @@ import io
 import linecache
 import os
 import re
+import stat
 import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ import cloudpickle
 
 from yurt.api.errors import BrokenExecutorError, CallError, RemoteError, RemoteTraceback
 from yurt.model.calls import CallResult, Calls
+from yurt.model.site_words import count
 from yurt.model.sizes import MB, megabytes
 from yurt.node import call as program
 from yurt.node import staying
@@ -25,6 +27,9 @@ from yurt.store import Entry
 
 LARGEST = 100 * MB
 """Size limit, in bytes, of one call's arguments and of its result."""
+
+LARGEST_SOURCE = 10 * MB
+"""Size limit, in bytes, of a script whose lines are shown in a traceback."""
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -158,7 +163,7 @@ def remote_traceback(result: CallResult) -> RemoteTraceback:
     return RemoteTraceback(_with_source(result.traceback))
 
 
-_FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+), in .+')
+_FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>[0-9]{1,9}), in .+')
 
 
 def _with_source(text: str) -> str:
@@ -168,10 +173,21 @@ def _with_source(text: str) -> str:
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         found.append(line)
         frame = _FRAME.fullmatch(line.rstrip("\n"))
-        if frame is not None and not following.startswith("    "):
+        if frame is not None and not following.startswith("    ") and _is_source(frame["file"]):
             source = linecache.getline(frame["file"], int(frame["line"])).strip()
             found += [f"    {source}\n"] if source else []
     return "".join(found)
+
+
+def _is_source(file: str) -> bool:
+    """Whether a file that a site names is a cell of this notebook or a script, which can be read without a risk."""
+    if file in linecache.cache:
+        return True
+    try:
+        about = os.stat(file)
+    except (OSError, ValueError):
+        return False
+    return file.endswith(".py") and stat.S_ISREG(about.st_mode) and about.st_size <= LARGEST_SOURCE
 
 
 def _raised(result: CallResult) -> BaseException:
@@ -226,7 +242,7 @@ def _how_it_ended(entry: Entry) -> str:
 def _unusable(entry: Entry, result: CallResult) -> CallError:
     """Return the error for a result that cannot be used."""
     if result.kind == "large":
-        size, most = (megabytes(int(word)) for word in result.text.split())
+        size, most = ([megabytes(count(word)) for word in result.text.split()] + ["?", "?"])[:2]
         hint = "write large results to `$YURT_OUTPUTS`, return the file's name, and download it with `yurt fetch`"
         return _error(entry, f"the result is {size} MB; the limit is {most} MB", "result-not-sent", hint)
     if result.kind == "unsafe":

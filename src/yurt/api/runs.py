@@ -14,6 +14,7 @@ from yurt.lifecycle.filters import passes, read_filters
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import which
 from yurt.model import ids, params
+from yurt.model.site_words import Reading, one_each
 from yurt.sites import connect, folders
 from yurt.sites.fan_out import ready
 from yurt.store import Entry, Store
@@ -197,8 +198,10 @@ class Run:
                 code="run-not-finished",
                 hint="call `run.wait()` first",
             )
-        (found,) = connect.named_backend(self.context).files.call_results([self.folder])
-        return pickles.value_of(self._entry, found)
+        found = connect.named_backend(self.context).files.call_results([self.folder])
+        with Reading(self.context):
+            (result,) = one_each(found, [self.folder])
+        return pickles.value_of(self._entry, result)
 
     def cancel(self) -> str:
         """Cancel the run and return its state, which may not be final yet.

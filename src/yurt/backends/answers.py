@@ -99,6 +99,10 @@ class Observed(msgspec.Struct, frozen=True):
     """What was read in the folder of a running run; None if that was not requested, or is not possible."""
 
 
+LostStart = Literal["over", "wait", "keeps"]
+"""Whether a lost start of a run has ended for good, will have soon, or may be followed by another one on its site."""
+
+
 class Want(msgspec.Struct, frozen=True):
     """A claim that a job waits for."""
 

@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from yurt.backends.answers import Asked, CodeParcel, MakeParcel, Observed, Placed, Preview, Uploaded, Want
+    from yurt.backends.answers import (
+        Asked,
+        CodeParcel,
+        LostStart,
+        MakeParcel,
+        Observed,
+        Placed,
+        Preview,
+        Uploaded,
+        Want,
+    )
     from yurt.model.calls import CallResult
     from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython, SiteWheels, UnusedEnv
     from yurt.model.facts import Account, Facts
@@ -309,6 +319,16 @@ class Claims(Protocol):
 
     def end(self, folder: str, item: int, who: str) -> str:
         """End the claim of an item, so that another one can follow; return its holder, or an empty text."""
+
+    def give_up(self, folder: str, item: int, candidate: str, who: str) -> bool:
+        """End all claims of a candidate that never starts again; return whether it had any. Safe to repeat."""
+
+    def end_lost(self, folder: str, start: int, lease: int) -> LostStart:
+        """Make sure that start `start` of a run never begins, and that the lost one before it has ended.
+
+        `over`: that is so, for good. `wait`: ask again; the lost start ends by itself within `lease` seconds.
+        `keeps`: the run may start again on its site, where its checkpoints are.
+        """
 
     def wants(self, folders: Sequence[str]) -> list[Want]:
         """Return the claims that jobs in these run folders wait for. Without folders, only see whether it responds."""

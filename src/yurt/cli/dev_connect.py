@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import os
 import select
-import subprocess
-from contextlib import suppress
 
 import click
 
+from yurt.cli import app, render
 from yurt.cli.app import verb
-
-HIDDEN = (
-    "^mux_client_request_session: .* refused by peer",
-    "^stdio forwarding failed",
-    "^kex_exchange_identification: ",
-    "UNKNOWN port 65535",
-)
-"""Lines of ssh that say nothing to the user: no free session on the shared connection, so that ssh opens one of its
-own; and the end of a connection through another one, after the line with its reason."""
+from yurt.errors import YurtError
 
 
 @verb(examples=["yurt dev connect default"], hidden=True, context_help="")
@@ -35,9 +26,12 @@ def connect(name: str, lost: bool) -> None:
         if not _is_closed(1):
             raise verbs.lost(name)
         return
-    argv = verbs.command(name)
-    hide_noise()
-    os.execvp("sh", ["sh", "-c", verbs.going(name), "sh", *argv])
+    try:
+        where, argv = verbs.command(name)
+    except YurtError as error:
+        render.error(error, as_json=app.current().json, plain=app.current().plain)
+        os.execvp("sh", ["sh", "-c", f"{verbs.QUIET}; exit {error.exit_code}"])
+    os.execvp("sh", ["sh", "-c", verbs.going(name), "sh", where, *argv])
 
 
 def _is_closed(descriptor: int) -> bool:
@@ -45,12 +39,3 @@ def _is_closed(descriptor: int) -> bool:
     poll = select.poll()
     poll.register(descriptor, 0)
     return bool(poll.poll(0))
-
-
-def hide_noise() -> None:
-    """Remove some lines of ssh from standard error, also of a program that this process becomes."""
-    words = ["grep", "--line-buffered", "-a", "-v", *(word for each in HIDDEN for word in ("-e", each))]
-    with suppress(OSError):  # then the line is shown
-        shown = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=2, start_new_session=True)
-        if shown.stdin is not None:
-            os.dup2(shown.stdin.fileno(), 2)

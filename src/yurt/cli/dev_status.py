@@ -11,7 +11,6 @@ import click
 from yurt.cli import app, render
 from yurt.cli.app import verb
 from yurt.cli.dev_names import dev_names
-from yurt.config import contexts
 from yurt.dev.views import silent_for
 
 if TYPE_CHECKING:
@@ -38,8 +37,9 @@ def status(name: str) -> int:
 
 def _print(found: list[DevNode]) -> None:
     if not found:
-        where = contexts.current_name(app.current().context)  # those of other machines were looked for only there
-        print(render.plain(f"no dev nodes on {where}; start one with `yurt dev up`, or name another with `--context`"))
+        where = app.current().context
+        other = ", or name another context with `--context`" if where else ""
+        print(render.plain(f"no dev nodes{where and f' on {where}'}; start one with `yurt dev up`{other}"))
     elif len(found) == 1:
         print_detail(found[0])
     else:

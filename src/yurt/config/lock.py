@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from yurt.config import paths
+from yurt.model.progress import patience
 
 
 @contextmanager
@@ -29,7 +30,11 @@ def _acquire(lock_file: Path) -> int:
     while True:
         descriptor = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with suppress(OSError):  # a file system without locks: each write is still atomic
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                with patience(f"another yurt command that has locked {lock_file}"):
+                    fcntl.flock(descriptor, fcntl.LOCK_EX)
         with suppress(FileNotFoundError):
             if os.stat(lock_file).st_ino == os.fstat(descriptor).st_ino:
                 return descriptor

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from yurt.errors import NotFoundError, RefusedError, UnreachableError
 from yurt.lifecycle.plan.holders import START
 from yurt.model import layout
-from yurt.model.site_words import MALFORMED
+from yurt.model.site_words import MALFORMED, Reading
 from yurt.sites import connect
 from yurt.store import Entry
 
@@ -24,6 +26,8 @@ SILENCE = 60.0
 """Seconds without a line after which a request has failed. The holder sends one every 10 s while it works."""
 
 Progress = Callable[[dict[str, Any]], None]
+
+_Shape = TypeVar("_Shape")
 
 
 def ask(entry: Entry, request: dict[str, Any], on_progress: Progress = lambda _progress: None) -> dict[str, Any]:
@@ -60,9 +64,16 @@ def ask(entry: Entry, request: dict[str, Any], on_progress: Progress = lambda _p
     return answer
 
 
+def part(entry: Entry, answer: dict[str, Any], name: str, shape: type[_Shape]) -> _Shape | None:
+    """Return a part of an answer; None if it has none. RefusedError: it is not what it should be."""
+    with Reading(entry.run.context):
+        return msgspec.convert(answer.get(name), shape | None)
+
+
 def _read(line: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        found = json.loads(line, parse_constant=float)
+        json.dumps(found, ensure_ascii=False).encode(errors="surrogateescape")  # only bytes of names
     except MALFORMED:
         return {}
     return found if isinstance(found, dict) else {}

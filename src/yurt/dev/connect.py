@@ -19,6 +19,7 @@ from yurt.dev.ask import ASK, ask
 from yurt.dev.desks import ssh_name
 from yurt.errors import RefusedError, UnreachableError
 from yurt.model.context import Context
+from yurt.model.progress import patience
 from yurt.model.site_words import NodeName, SitePath, printable, shown
 from yurt.sites import connect, node_keys
 from yurt.store import Entry
@@ -35,7 +36,7 @@ COMMAND = 16_000
 SERVE = (
     'lock=${2%/ssh/*}/lock; [ ! -e "$lock" ] || ! flock -n "$lock" true 2> /dev/null || exit 75; '
     'grep -qs "^$1" "$2" || for pause in 0 2; do'
-    ' sleep $pause; sh -c "$3" sh "$4" "$5" < /dev/null > /dev/null && break; done; exec '
+    ' sleep $pause; sh -c "$3" sh "$4" "$5" < /dev/null > /dev/null && break; done; echo yurt: here >&2; exec '
 )
 """Serves one connection, if the holder is alive: it locks a file for as long as it is. If this machine's key is not
 authorized any more, the holder authorizes it first.
@@ -117,8 +118,13 @@ def argv(entry: Entry, found: Link, name: str) -> list[str]:
         program = runner.hop(node, _node_hosts(name), command, prompt=True, share=f"{found.run} {found.restarts}")
     else:
         program = runner.relay(placement, command)
-    shortcut.save(name, runner.direct(shortcut.READY, placement.folder), program)
+    shortcut.save(name, runner.direct(shortcut.READY, placement.folder), where(entry, found), program)
     return program
+
+
+def where(entry: Entry, found: Link) -> str:
+    """Return the node of a dev node, for a sentence."""
+    return "this machine" if found.way == "here" else f"{shown(found.node)} of {entry.run.context}"
 
 
 def forget_others(entry: Entry, name: str) -> None:
@@ -150,9 +156,10 @@ def _try_node(entry: Entry, found: Link, name: str) -> None:
         paths.write_private(_node_hosts(name), lines)
         command = runner.hop(node, _node_hosts(name), "true", prompt=False)
         try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=TRY
-            )
+            with patience(f"{node} of {entry.run.context} to respond", TRY):
+                done = subprocess.run(
+                    command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=TRY
+                )
         except subprocess.TimeoutExpired:
             raise UnreachableError(
                 f"{entry.run.context}: the connection to {node} timed out", code="ssh-timeout"

@@ -14,16 +14,28 @@ from yurt.config import paths
 from yurt.dev import keys
 from yurt.dev.holder import STATUS
 
+SCRIPT = Path(__file__).with_name("connect.sh")
+
 READY = f"""grep -qs '"phase": "ready"' "$0/{STATUS}\""""
 """Whether the holder of a dev node has neither ended nor begun again. Argument: the run folder."""
 
-GO = """\
-exec 3<&0
-"$@" <&3 3<&- &
-trap "kill $!; exit 1" HUP TERM
-exec 3<&-
-wait $! || exec """
-"""Connects; if that fails, yurt says why. ssh sends HUP when the user ends the connection."""
+QUIET = "printf 'SSH-2.0-yurt\\r\\n'; exec >&-; cat > /dev/null"
+"""Ends a connection that no ssh server has spoken on: ssh, which reads this and then the end, prints nothing."""
+
+FIRST = """\
+checks() {
+  "$@" < /dev/null > /dev/null 2>&1 &
+  checking=$!
+  { sleep 3; kill "$checking"; } < /dev/null > /dev/null 2>&1 &
+  limit=$!
+  wait "$checking" 2> /dev/null
+  code=$?
+  [ "$code" -lt 128 ] || echo "yurt: waiting for $where to respond" >&2
+  kill "$limit" 2> /dev/null
+  return "$code"
+}
+"""
+"""Runs a program for at most 3 seconds: a connection may be dead or stopped, and yurt then opens another one."""
 
 
 def yurt(name: str, *words: str) -> list[str]:
@@ -32,8 +44,10 @@ def yurt(name: str, *words: str) -> list[str]:
 
 
 def going(name: str) -> str:
-    """Return an sh script that connects with the program in its arguments."""
-    return GO + shlex.join(yurt(name, "--lost"))
+    """Return an sh script that connects with a program: see connect.sh. Arguments: WHERE PROGRAM [WORD]..."""
+    lost = f"yurt_lost() {{ {shlex.join(yurt(name, '--lost'))}; }}"
+    pipe = shlex.quote(f"{keys.folder()}/pipe-{name}-")
+    return f'{lost}\nset -- {pipe}$$ "$@"\n{SCRIPT.read_text()}{QUIET}\n'
 
 
 def file(name: str) -> Path:
@@ -45,11 +59,12 @@ def proxy(name: str) -> str:
     return f"[ ! -r {shlex.quote(str(file(name)))} ] || . {shlex.quote(str(file(name)))}; exec {shlex.join(yurt(name))}"
 
 
-def save(name: str, check: Sequence[str], program: Sequence[str]) -> None:
-    """Make a program the short way, for as long as the program `check` succeeds."""
+def save(name: str, check: Sequence[str], where: str, program: Sequence[str]) -> None:
+    """Make a program the short way, for as long as the program `check` succeeds. `where`: what it connects to."""
     lines = [
-        f"if {shlex.join(check)} < /dev/null > /dev/null 2>&1; then",
-        f"set -- {shlex.join(program)}",
+        f"where={shlex.quote(where)}",
+        f"{FIRST}if checks {shlex.join(check)}; then",
+        f'set -- "$where" {shlex.join(program)}',
         going(name),
         "exit",
         "fi",

@@ -102,6 +102,7 @@ def block(name: str, user: UserName) -> str:
         "IdentitiesOnly": "yes",
         "ControlPath": "none",  # a shared connection would stay on the previous node
         "ServerAliveInterval": "30",
+        "LogLevel": "ERROR",  # yurt says why a connection failed, and ssh would add that it was closed
     }
     return f"\nHost {ssh_name(name)}\n" + "".join(f"  {key} {value}\n" for key, value in settings.items())
 

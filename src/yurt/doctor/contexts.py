@@ -109,7 +109,8 @@ def _ask(host: Host, context: Context) -> Iterator[Finding]:
     except YurtError as error:
         yield _refused(host, error)
         return
-    found = script.read(sections(mark, answer.text))
+    with host.reading():
+        found = script.read(sections(mark, answer.text))
     yield ok("login", "commands run on this machine" if local else "yurt can log in without a prompt")
     if not local:
         yield site.clock(found, sent, time.time())

@@ -14,10 +14,10 @@ import msgspec
 from yurt.errors import NotFoundError, RefusedError, YurtError
 from yurt.homesync import here
 from yurt.homesync.places import Place
-from yurt.model.site_words import whole
+from yurt.model.site_words import moment, whole
 from yurt.sites.fan_out import side_by_side
 
-FUNCTIONS = Path(__file__).with_name("backups.sh")
+FUNCTIONS = tuple(Path(__file__).with_name(name) for name in ("links.sh", "backups.sh"))
 RESTORE = Path(__file__).with_name("restore.sh")
 TIMEOUT = 1800.0
 """Seconds to list, restore or remove a large folder on a slow disk."""
@@ -80,6 +80,10 @@ def _number(at: float | None) -> str:
     return str(FOREVER if at is None else time.strftime("%Y%m%d%H%M%S", time.gmtime(at)))
 
 
+def _functions() -> str:
+    return "".join(each.read_text() for each in FUNCTIONS)
+
+
 def _folder(place: Place) -> str:
     return place.homes.backups.removeprefix("~/")
 
@@ -89,7 +93,7 @@ def listed(places: Sequence[Place], paths: Sequence[str] = (), *, until: float |
 
     One operation per place. A place that cannot be asked is in `errors`.
     """
-    script = FUNCTIONS.read_text() + 'backups_enter "$1" || exit; shift; backups_list "$@"\n'
+    script = _functions() + 'backups_enter "$1" || exit; shift; backups_list "$@"\n'
     found: list[HomeBackup] = []
     errors: dict[str, YurtError] = {}
 
@@ -120,8 +124,8 @@ def _read(place: str, out: bytes) -> list[HomeBackup]:
                 place=place,
                 path=path.removeprefix("./"),
                 kind=KINDS.get(kind.decode(), "other"),
-                size=int(size),
-                modified=float(modified),
+                size=whole(size.decode()),
+                modified=moment(modified.decode()),
                 dated=dated,
             )
         )
@@ -133,7 +137,7 @@ def newest(places: Sequence[Place], path: str, *, until: float | None = None) ->
 
     NotFoundError if no place has one; the error of a place if one could not be asked and no other has it.
     """
-    script = FUNCTIONS.read_text() + 'backups_enter "$1" || exit; backups_find "$2" "$3"\n'
+    script = _functions() + 'backups_enter "$1" || exit; backups_find "$2" "$3"\n'
     found: list[tuple[str, Place]] = []
     errors: list[YurtError] = []
 
@@ -168,7 +172,7 @@ def restore(place: Place, dated: str, path: str) -> HomeRestored:
     have. The next sync copies the change to the other homes. Safe to repeat.
     """
     new = f"{'-'.join(here.moment())}-restore"
-    script = FUNCTIONS.read_text() + RESTORE.read_text()
+    script = _functions() + RESTORE.read_text()
     answer = place.run(script, _folder(place), place.root, dated, path, new, timeout=TIMEOUT)
     if answer.code == NOT_THERE:
         raise NotFoundError(f"there is no backup of '{path}' in {dated} on {place.name}", code="not-found")

@@ -1,4 +1,5 @@
-# Lists, finds and expires the backups of a home. Only definitions: the script that needs them follows.
+# Lists, finds and expires the backups of a home. Only definitions, after links.sh:
+# the script that needs them follows.
 # A dated folder, such as 20261117T035512Z-k3x, contains the versions that one sync replaced or deleted, under their paths.
 
 backups_enter() { # backups_enter FOLDER: enters the folder with the dated folders; 44: there is none, 41: not this user's
@@ -24,13 +25,16 @@ backups_dated() { # backups_dated UNTIL: prints the dated folders up to a time, 
     [ "${number%T*}${number#*T}" -gt "$1" ] || printf '%s\n' "$dated"
   done
 }
+backups_has() { # backups_has DATED/PATH: whether it is a backup: what is behind a link is not
+  { [ -e "$1" ] || [ -h "$1" ]; } && ! leads_away "$1"
+}
 backups_list() { # backups_list UNTIL MOST [PATH]…: prints lines TYPE SIZE TIME DATED/PATH, a newline in a path as \001
   until=$1 left=$2
   shift 2
   [ $# -gt 0 ] || set -- .
   for dated in $(backups_dated "$until"); do
     for path; do
-      [ -e "$dated/$path" ] || [ -h "$dated/$path" ] || continue
+      backups_has "$dated/$path" || continue
       number=$(find "$dated/$path" ! -type d -printf . 2> /dev/null < /dev/null | wc -c)
       find "$dated/$path" ! -type d -printf '%y %s %T@ %p\0' 2> /dev/null < /dev/null | tr '\000\n' '\n\001' |
         head -n "$left"
@@ -41,7 +45,7 @@ backups_list() { # backups_list UNTIL MOST [PATH]…: prints lines TYPE SIZE TIM
 }
 backups_find() { # backups_find UNTIL PATH: prints the newest dated folder that contains a path; 44: there is none
   for dated in $(backups_dated "$1"); do
-    if [ -e "$dated/$2" ] || [ -h "$dated/$2" ]; then printf '%s\n' "$dated" && return; fi
+    if backups_has "$dated/$2"; then printf '%s\n' "$dated" && return; fi
   done
   return 44
 }

@@ -10,15 +10,18 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
+from yurt import private
+from yurt.clocks import clocks
 from yurt.errors import UserError
-from yurt.homesync import here, output, scripts
+from yurt.homesync import confined, here, output, profile, scripts
 from yurt.homesync.places import Pair, Place
 from yurt.hosts import SshHost
 from yurt.hosts.base import TIMEOUT
-from yurt.model.progress import Event, Watch
+from yurt.model.progress import Event, Watch, report_slow, waiting
 
 BATCH = ("-batch", "-auto", "-dumbtty", "-contactquietly", "-log=false")
 """Without -terse, Unison prints its progress. With a log, it would write to a file of the user."""
@@ -161,14 +164,14 @@ def run(
         with started(pair, start, [*BATCH, *arguments]) as process:
             import tempfile  # noqa: F401 (needed afterwards; now there is time)
 
-            for into, chunk in _chunks(process):
+            for into, chunk in _chunks(process, f"Unison on {pair.server.name} to respond"):
                 (out if into == "out" else err).extend(chunk)
                 echo(into, chunk)
                 show(chunk)
         code = process.returncode
     else:
         script = _client_script(pair, start, _link_from_hub(pair, start))
-        with pair.client.host.stream(script, *BATCH, *arguments, timeout=TIMEOUT) as stream:
+        with pair.client.host.stream(script, *BATCH, *arguments, timeout=TIMEOUT, part="Unison") as stream:
             for chunk in stream:
                 out.extend(chunk)
                 show(chunk)
@@ -188,21 +191,48 @@ def started(pair: Pair, start: Start, arguments: Sequence[str]) -> Iterator[subp
         pipe = subprocess.PIPE if batch else None
         # In batch mode the lock is Unison's standard input: so its children do not inherit it, which may outlive it
         # by the time that ssh needs to notice a lost connection.
-        process = subprocess.Popen(
-            ["sh", "-c", script, "yurt", *arguments],
-            stdin=start.lock if batch else None,
-            stdout=pipe,
-            stderr=pipe,
-            pass_fds=() if batch else (start.lock,),
-            start_new_session=batch,
-        )
+        processes: list[subprocess.Popen[bytes]] = []
+
+        def begin() -> None:
+            processes.append(
+                subprocess.Popen(
+                    ["sh", "-c", script, "yurt", *arguments],
+                    stdin=start.lock if batch else None,
+                    stdout=pipe,
+                    stderr=pipe,
+                    pass_fds=() if batch else (start.lock,),
+                    start_new_session=batch,
+                )
+            )
+
         try:
-            yield process
-        finally:
-            if batch:
-                _stop(process)
+            if profile.writes_elsewhere(profile.read(pair.client)[1], arguments):
+                begin()
             else:
-                process.wait()
+                confined.call(begin, _writable(pair.client, start))
+            yield processes[0]
+        finally:
+            for process in processes:
+                if batch:
+                    _stop(process)
+                else:
+                    process.wait()
+
+
+def _writable(place: Place, start: Start) -> list[str]:
+    """Return the folders of this machine in which a sync may write.
+
+    Those that the script would create are created: the root only if it was not there before, else it is not mounted.
+    """
+    unison, root = profile.folder(), Path(place.folder)
+    backups = Path.home() / place.homes.backups if place.homes.backups else unison / "backup"
+    roots = unison / "yurt" / "roots"
+    with contextlib.suppress(OSError):  # the script has the words for it
+        private.make_folder(backups)
+        known = roots.read_text(errors="surrogateescape").splitlines() if roots.exists() else []
+        if place.folder not in known or (start.refilling and start.refill == place.name):
+            private.make_folder(root)
+    return [str(each) for each in (root, unison, backups, os.environ.get("TMPDIR") or "/tmp")]
 
 
 def _client_script(pair: Pair, start: Start, link: str) -> str:
@@ -220,13 +250,13 @@ def _client_script(pair: Pair, start: Start, link: str) -> str:
 def _link_from_here(pair: Pair, start: Start) -> str:
     mark = f"yurt-begin-{os.urandom(8).hex()}"
     *ssh, _command = pair.server.host.argv("")
-    return scripts.link(ssh, scripts.serve(side(pair, pair.server, start), mark), mark)
+    return scripts.link(ssh, side(pair, pair.server, start), mark)
 
 
 def _link_from_hub(pair: Pair, start: Start) -> str:
     mark = f"yurt-begin-{os.urandom(8).hex()}"
     ssh = ["ssh", "-T", "-o", "BatchMode=yes", *KEEP_ALIVE, address_from_hub(pair)]
-    return scripts.link(ssh, scripts.serve(side(pair, pair.server, start), mark), mark)
+    return scripts.link(ssh, side(pair, pair.server, start), mark)
 
 
 def address_from_hub(pair: Pair) -> str:
@@ -242,10 +272,13 @@ def address_from_hub(pair: Pair) -> str:
     return address
 
 
-def _chunks(process: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield what a process prints, until it ends. Its children may keep the pipes open longer."""
+def _chunks(process: subprocess.Popen[bytes], what: str) -> Iterator[tuple[str, bytes]]:
+    """Yield what a process prints, until it ends. Its children may keep the pipes open longer.
+
+    `what`: what it waits for, which is reported if nothing comes.
+    """
     assert process.stdout is not None and process.stderr is not None
-    ended = False
+    ended, slow_at = False, time.monotonic() + clocks().slow
     with selectors.DefaultSelector() as selector:
         for name, stream in (("out", process.stdout), ("err", process.stderr)):
             selector.register(stream, selectors.EVENT_READ, name)
@@ -254,7 +287,11 @@ def _chunks(process: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
             if ended and not ready:
                 return
             ended = ended or _has_ended(process)
+            if not ready and time.monotonic() > slow_at:
+                slow_at = float("inf")
+                report_slow(waiting(what))
             for key, _events in ready:
+                slow_at = float("inf")
                 chunk = os.read(key.fd, 1 << 16)
                 if chunk:
                     yield key.data, chunk

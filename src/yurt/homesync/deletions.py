@@ -14,6 +14,7 @@ from yurt.homesync import ignores
 from yurt.homesync.outcomes import Deletion, shown
 from yurt.homesync.output import Kept
 from yurt.homesync.places import Pair, Place
+from yurt.model.site_words import whole
 
 MOST = 100
 """Files that a sync deletes on a place without a question."""
@@ -135,5 +136,5 @@ def _count(place: Place, paths: Sequence[str], profile: str) -> tuple[dict[str, 
             code="site-refused",
         )
     with place.host.reading():
-        *each, home = (int(number) for number in numbers)
+        *each, home = (whole(number) for number in numbers)
     return dict(zip(paths, each, strict=True)), home

@@ -12,6 +12,7 @@ import msgspec
 from yurt.errors import RefusedError, UnreachableError, UserError
 from yurt.homesync import ignores, quota
 from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.site_words import whole
 from yurt.sites.fan_out import side_by_side
 
 if TYPE_CHECKING:
@@ -103,8 +104,10 @@ def survey(places: Sequence[Place], profile: str, *, optional: Sequence[str] = (
                 f"cannot measure the home of {place.name}: {answer.errors or 'no error message'}",
                 code="site-refused",
             )
-        sections = _sections(answer.text, mark)
-        answers[place.name] = (_folders(sections[""]), quota.read(sections), answer.errors.count("Permission denied"))
+        with place.host.reading():
+            sections = _sections(answer.text, mark)
+            found = _folders(sections[""]), quota.read(sections), answer.errors.count("Permission denied")
+        answers[place.name] = found
 
     watch(Event("measuring the homes"))
     side_by_side(measure, places)
@@ -144,7 +147,7 @@ def _sections(text: str, mark: str) -> dict[str, list[str]]:
 
 def _folders(lines: Sequence[str]) -> dict[str, Amount]:
     rows = (line.split(" ", 3) for line in lines)
-    return {name: Amount(int(files), int(size), int(weight)) for files, size, weight, name in rows}
+    return {name: Amount(whole(files), whole(size), whole(weight)) for files, size, weight, name in rows}
 
 
 Counted = dict[str, dict[str, Amount]]

@@ -98,7 +98,7 @@ def _client(pair: Pair, ssh: list[str]) -> str:
     """Return the script of the client side of a pair, with placeholders for its token and its time."""
     mark = f"yurt-begin-{os.urandom(8).hex()}"
     here, there = _start(f"login-{TOKEN}", pair), _start(f"login-{pair.hub.name}", pair)
-    link = scripts.link(ssh, scripts.serve(_side(pair, pair.spoke, there), mark), mark)
+    link = scripts.link(ssh, _side(pair, pair.spoke, there), mark)
     return scripts.client(
         _side(pair, pair.hub, here),
         locked=False,
@@ -129,7 +129,7 @@ def install(homes: Homes, hub: Place) -> tuple[str, bool, list[str]]:
     answer = hub.run(PUT, *reached.values(), stdin=content, timeout=90)
     if answer.code:
         raise RefusedError(f"{hub.name}: cannot write ~/.local/bin/home_sync: {answer.errors}", code="site-refused")
-    path, searched, *silent = [*os.fsdecode(answer.out).splitlines(), ""]
+    path, searched, *silent = [*os.fsdecode(answer.out).splitlines(), "", ""]
     on_path = path.rpartition("/")[0] in searched.split(":")
     return path, on_path, [name for name, address in reached.items() if address in silent]
 

@@ -11,10 +11,12 @@ import re
 
 import msgspec
 
+from yurt.errors import RefusedError
 from yurt.homesync.outcomes import Skipped
+from yurt.model import site_words as words
 
 _SUMMARY = re.compile(
-    rb"^Synchronization (?:in)?complete at [^(\n]*\((?P<done>\d+) items? transferred,"
+    rb"^Synchronization (?:in)?complete at [^(\n]*\((?P<done>\d{1,18}) items? transferred,"
     rb"(?: \d+ partially transferred,)? \d+ skipped, \d+ failed\)\n",
     re.MULTILINE,
 )
@@ -99,8 +101,8 @@ def read(out: bytes, err: bytes, token: str) -> Printed:
     ]
     err = _SIDE.sub(b"", err)
     moves = [*_ARROW.finditer(out)]
-    held = {os.fsdecode(each["path"]): each["right"].isspace() for each in _KEPT.finditer(out)}
-    errors = {os.fsdecode(each["path"]) for each in moves if each["arrow"] == b"error"}
+    held = {below(each["path"]): each["right"].isspace() for each in _KEPT.finditer(out)}
+    errors = {below(each["path"]) for each in moves if each["arrow"] == b"error"}
     summary = None
     for summary in _SUMMARY.finditer(err):  # noqa: B007 (the last one)
         pass
@@ -121,21 +123,36 @@ def read(out: bytes, err: bytes, token: str) -> Printed:
                 continue
             (failed if path in errors else skipped).append(Skipped(path, why))
         else:
-            failed.append(Skipped(os.fsdecode(text), _why_failed(text, out) if kind == b"failed" else PARTLY))
+            failed.append(Skipped(below(text), _why_failed(text, out) if kind == b"failed" else PARTLY))
     bad = {each.path for each in failed if each.why != PARTLY}
-    done = [each for each in moves if os.fsdecode(each["path"]) not in bad]
+    done = [each for each in moves if below(each["path"]) not in bad]
     return Printed(
         sides=sides,
         complete=True,
         transferred=int(summary["done"]),
         to_server=sum(each["arrow"].endswith(b">") for each in done),
         to_client=sum(each["arrow"].startswith(b"<") for each in done),
-        copied=[os.fsdecode(each["path"]) for each in moves if not _NO_CONTENT.search(each[0])],
+        copied=[below(each["path"]) for each in moves if not _NO_CONTENT.search(each[0])],
         skipped=skipped,
         failed=failed,
         kept=kept,
         harmless=bool(entries) and not skipped and not failed,
     )
+
+
+def below(name: bytes) -> str:
+    """Return a path below the roots, or an empty one for the roots. RefusedError: it leads elsewhere.
+
+    Unison prints names that the other side sent, and scripts of yurt look at these paths and change their modes.
+    """
+    path = os.fsdecode(name)
+    if path and any(part in ("", ".", "..") for part in path.split("/")):
+        raise RefusedError(
+            f"{words.shown(path)}, which Unison printed, is not a path below the home",
+            code="site-invalid",
+            hint="one of the homes has sent it; look at it on the site, or ask its administrators",
+        )
+    return path
 
 
 def percent(text: bytes) -> int | None:
@@ -169,7 +186,7 @@ def _split(text: bytes, err: bytes) -> tuple[str, str]:
         at = text.find(b" (", at + 1)
     else:
         path, _, why = text.rpartition(b" (")
-    return os.fsdecode(path), _one_line(why)
+    return below(path), _one_line(why)
 
 
 def _why_failed(path: bytes, out: bytes) -> str:

@@ -66,8 +66,9 @@ def _refusal(pair: Pair, said: Side) -> YurtError:
     if said.word == "locked":
         stamp, _, who = said.text.partition(" ")
         return here.busy(name, stamp, who)
-    if said.word in ("no-unison", "old-unison"):
-        return programs.missing_here(said.text) if place.here else programs.missing(place, said.text, "")
+    if said.word in ("no-unison", "old-unison", "old-protocol"):
+        old = "its protocol" if said.word == "old-protocol" else said.text
+        return programs.missing_here(old) if place.here else programs.missing(place, old, "")
     if said.word == "vanished":
         return _vanished(said.place, said.text)
     if said.word == "emptied":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,16 @@ def only_ignores(text: bytes) -> bool:
     before, _began, rest = text.partition(BEGIN)
     lines = [*before.splitlines(), *rest.partition(END)[2].splitlines()]
     return all(re.match(rb"\s*($|#|ignore(not)?\s*=)", line) for line in lines)
+
+
+WRITES_ELSEWHERE = re.compile(rb"-{0,2}\s*(follow|include|source|merge|logfile|backupdir)\s*(=|\s|$)")
+"""Settings with which Unison writes outside of the home and its own folder, such as behind a link, or may do so."""
+
+
+def writes_elsewhere(text: bytes, arguments: Sequence[str]) -> bool:
+    """Whether the user's own settings let Unison write outside of the home and its own folder."""
+    words = [*text.splitlines(), *(os.fsencode(word) for word in arguments if word.startswith("-"))]
+    return any(WRITES_ELSEWHERE.match(word.strip()) for word in words)
 
 
 def _broken(which: str) -> UserError:

@@ -11,7 +11,7 @@ from yurt.errors import RefusedError
 from yurt.model.disk import read_quotas
 from yurt.model.sizes import amount
 
-DF = re.compile(r"(.*?)\s+(\d+|-)\s+(\d+|-)\s+(\d+|-)\s+(\d+%|-)\s+(/.*)")
+DF = re.compile(r"(.*?)\s+([0-9]{1,18}|-)\s+([0-9]{1,18}|-)\s+([0-9]{1,18}|-)\s+([0-9]{1,18}%|-)\s+(/.*)")
 """FILESYSTEM TOTAL USED FREE CAPACITY MOUNT"""
 
 SPARE = 50_000_000

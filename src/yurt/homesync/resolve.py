@@ -18,12 +18,13 @@ from yurt.homesync.places import all_places
 from yurt.homesync.sync import parts
 from yurt.model.progress import Event, Watch, unwatched
 
+LINKS = Path(__file__).with_name("links.sh")
 SCRIPT = Path(__file__).with_name("beside.sh")
 TIMEOUT = 1800.0
 MODES = """\
 cd -- "$1" && shift || exit
 while [ $# -gt 0 ]; do
-  if [ -h "./$2" ] || ! chmod "$1" "./$2"; then exit 1; fi
+  if leads_away "$2" || [ -h "./$2" ] || ! chmod "$1" "./$2"; then exit 1; fi
   shift 2
 done
 """
@@ -93,7 +94,7 @@ def _change_modes(homes: Homes, choices: Sequence[Choice]) -> None:
         modes = {each.conflict.path: each.conflict.versions[each.keep].mode for each in choices}
         words = [word for each in mine for word in (modes[each.path], each.path)]
         if words:
-            answer = place.run(MODES, place.root, *words, timeout=TIMEOUT)
+            answer = place.run(LINKS.read_text() + MODES, place.root, *words, timeout=TIMEOUT)
             if answer.code:
                 said = answer.errors or "no error message"
                 raise RefusedError(f"cannot change modes on {place.name}: {said}", code="site-refused")
@@ -140,7 +141,7 @@ def _beside(homes: Homes, choices: Sequence[Choice]) -> dict[str, dict[str, str]
         if not paths:
             continue
         words = [word for path in paths for word in (path, *name_beside(path, place.name, time.time()))]
-        answer = place.run(SCRIPT.read_text(), place.root, *words, timeout=TIMEOUT)
+        answer = place.run(LINKS.read_text() + SCRIPT.read_text(), place.root, *words, timeout=TIMEOUT)
         if answer.code:
             said = answer.errors or "no error message"
             raise RefusedError(f"cannot copy files on {place.name}: {said}", code="site-refused")

@@ -36,7 +36,7 @@ restore() ( # restore PATH: a folder that exists keeps the files that the backup
 )
 
 backups_enter "$folder" || exit
-exists "$from/$wanted" || exit 44
+backups_has "$from/$wanted" || exit 44
 cd -- "$root" || exit
 rest=$wanted above=''
 while [ "$rest" != "${rest#*/}" ]; do

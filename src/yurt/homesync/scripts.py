@@ -84,14 +84,16 @@ def _functions() -> str:
     return gate() + text("sure.sh") + text("side.sh")
 
 
-def link(ssh: Sequence[str], script: str, mark: str) -> str:
+def link(ssh: Sequence[str], server: Side, mark: str) -> str:
     """Return the program that Unison calls instead of ssh. `ssh` is the command line up to the remote command."""
+    script = serve(server, mark)
     size = len(script.encode(errors="surrogateescape"))
     # The login shell of the other side may be any that knows single quotes.
     remote = f"sh -c 'eval \"$(command head -c {size})\"' yurt-serve"
     head, shebang = text("link.sh"), "#!/bin/sh\n"
     reach = f'reach() {{\n    {shlex.join(ssh)} {shlex.quote(remote)}" $*"\n}}\n'
-    return shebang + assign(script=script, mark=mark) + reach + head.removeprefix(shebang)
+    about = {"token": server.token, "place": server.place, "direct": "1" if server.direct else ""}
+    return shebang + assign(script=script, mark=mark, **about) + reach + head.removeprefix(shebang)
 
 
 def _settings(side: Side, **more: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from yurt.errors import YurtError
 from yurt.homesync import ignores
 from yurt.homesync.outcomes import Outcome, Skipped, shown
-from yurt.homesync.output import PARTLY
+from yurt.homesync.output import PARTLY, below
 from yurt.homesync.places import Pair, Place
 
 SCRIPT = Path(__file__).with_name("unreadable.sh")
@@ -56,7 +56,7 @@ def _find(place: Place, paths: Sequence[str], profile: str) -> list[str]:
     script = SCRIPT.read_text().replace("@IGNORED@", ignores.read(profile).expression)
     lines = "".join(path.replace("\n", "\1") + "\n" for path in paths)
     answer = place.run(script, place.folder.removeprefix("~/"), stdin=os.fsencode(lines), timeout=TIMEOUT)
-    return [os.fsdecode(name) for name in answer.out.split(b"\0")[:-1]]
+    return [below(name) for name in answer.out.split(b"\0")[:-1]]
 
 
 def _replaced(failed: Sequence[Skipped], place: Place, found: Sequence[str]) -> list[Skipped]:

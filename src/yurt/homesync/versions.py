@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ import msgspec
 
 from yurt.errors import NotFoundError, RefusedError, YurtError
 from yurt.homesync.places import Place
+from yurt.model import site_words as words
 from yurt.sites.fan_out import side_by_side
 
 SCRIPT = Path(__file__).with_name("look.sh")
@@ -75,7 +77,8 @@ def look(
             answer = place.run(SCRIPT.read_text(), place.root, str(LARGEST), *wanted, timeout=TIMEOUT)
             if answer.code:
                 raise RefusedError(f"cannot look at {place.root} on {place.name}: {answer.errors}", code="site-refused")
-            found[place.name] = dict(zip(wanted, _read(answer.out), strict=True))
+            with place.host.reading():
+                found[place.name] = dict(zip(wanted, _read(answer.out), strict=True))
         except YurtError as error:
             found[place.name] = dict.fromkeys(wanted, UNKNOWN)
             errors.append(error)
@@ -92,15 +95,22 @@ def _read(out: bytes) -> list[HomeVersion]:
         found.append(
             HomeVersion(
                 kind=KINDS.get(kind, "other"),
-                size=int(size or 0),
-                time=float(time or 0),
-                mode=mode.decode(),
+                size=words.whole(size.decode() or "0"),
+                time=words.moment(time.decode() or "0"),
+                mode=_mode(mode),
                 target=os.fsdecode(target),
                 digest=digest.decode(errors="replace").split(" ", 1)[0],
-                files=int(files or 0),
+                files=words.whole(files.decode().strip() or "0"),
             )
         )
     return found
+
+
+def _mode(digits: bytes) -> str:
+    """Return a mode without the bits that change whose rights a program has. ValueError if it is none."""
+    if not re.fullmatch(rb"[0-7]{0,4}", digits):
+        raise ValueError(f"{words.shown(os.fsdecode(digits))} is not a mode")
+    return f"{int(digits, 8) & 0o777:o}" if digits else ""
 
 
 def diff(path: str, one: Place, two: Place) -> bytes:

@@ -24,7 +24,7 @@ from yurt.hosts import counts, wire
 from yurt.hosts.command import Silent
 from yurt.hosts.ssh_errors import RETRY
 from yurt.hosts.stream import Stream
-from yurt.model.progress import report_slow
+from yurt.model.progress import report_slow, waiting
 from yurt.model.site_words import Reading
 
 if TYPE_CHECKING:
@@ -232,6 +232,8 @@ class Host(ABC):
                 key, clocks().slow, self.silence() or TIMEOUT, lambda begun: self.report_slow(part if begun else "")
             )
         except TimeoutError:
+            if not self.connected():  # the connection is at fault, not the host: the query opens another one
+                return None
             raise self.did_not_respond() from None
         if found is not None:
             (begin, end), out, took = found
@@ -265,6 +267,10 @@ class Host(ABC):
         """Return what asks the master for a session with a command; without bytes, a program must do it."""
         del command
         return b"", []
+
+    def connected(self) -> bool:
+        """Whether the connection that `socket` names works on this side."""
+        return True
 
     def socket(self) -> str:
         """Return the socket of the connection that prefetching requires; empty if the host has none."""
@@ -346,12 +352,17 @@ class Host(ABC):
 
         command = command or self.start(parcel, None)
         limits = Limits(clocks().slow, self.silence(), max(0.1, deadline - time.monotonic()))
+
+        def on_slow_part() -> None:
+            if part or pace is None:  # an upload reports its progress
+                self.report_slow(part) if part else self.report_long(timeout)
+
         exchange = Exchange(
             command,
             parcel.begin,
             limits,
             on_slow=self.report_slow,
-            on_slow_part=(lambda: self.report_slow(part)) if part else None,
+            on_slow_part=on_slow_part,
             pace=pace,
             moved=moved,
         )
@@ -386,8 +397,11 @@ class Host(ABC):
         limit = self.silence() if not part else self.limit(part)
         if limit is not None and limit <= clocks().slow:  # it ends now
             return
-        until = "" if limit is None else f"; giving up after {limit:.0f} s"
-        report_slow(f"waiting for {f'{part} on ' if part else ''}{self.name} to respond{until}")
+        report_slow(waiting(f"{f'{part} on ' if part else ''}{self.name} to respond", limit))
+
+    def report_long(self, limit: float) -> None:
+        """Report that the host has begun a command, and has not finished it yet."""
+        report_slow(waiting(f"a command on {self.name} to finish", limit))
 
     def did_not_respond(self) -> UnreachableError:
         """Note that the host did not respond and return the error. The operation may have taken effect."""
@@ -414,18 +428,19 @@ class Host(ABC):
 
     @contextlib.contextmanager
     def stream(
-        self, script: str, *arguments: str, timeout: float = TIMEOUT, silence: float | None = None
+        self, script: str, *arguments: str, timeout: float = TIMEOUT, silence: float | None = None, part: str = ""
     ) -> Iterator[Stream]:
         """Run a script and yield its output stream; leaving the block stops the script.
 
         `timeout` limits the start, `silence` the wait for each further chunk. Iteration raises
-        UnreachableError if either is exceeded or the connection is lost.
+        UnreachableError if either is exceeded or the connection is lost. `part`: what the script waits for, such as a
+        job; if its first output takes long, that is reported.
         """
         parcel = self.pack(script, arguments, outlive=False, gnu=self.gnu())
         deadline = time.monotonic() + timeout
         with self.session(deadline), _unnamed_file() as err:
             command = self.start(parcel, err)
-            stream = Stream(self, parcel, command, err, start=deadline, silence=silence)
+            stream = Stream(self, parcel, command, err, start=deadline, silence=silence, part=part)
             try:
                 rest = memoryview(parcel.stdin)
                 with contextlib.suppress(BrokenPipeError):

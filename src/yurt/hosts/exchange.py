@@ -168,8 +168,12 @@ class Exchange:
         end = self._out.rfind(b"\n") + 1
         lines = bytes(self._out[self._parsed : end]).split(b"\n") if end > self._parsed else []
         self._parsed = max(self._parsed, end)
-        reports = [int(line[len(REPORT) :]) for line in lines if line.startswith(REPORT)]
+        reports = [int(each) for line in lines if line.startswith(REPORT) and _is_number(each := line[len(REPORT) :])]
         if reports:
             self._heard = time.monotonic()
             pace.heard(reports[-1], self._heard)
             self._moved(reports[-1])
+
+
+def _is_number(text: bytes) -> bool:
+    return text.isdigit() and len(text) <= 18

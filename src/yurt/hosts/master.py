@@ -16,12 +16,16 @@ from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import counts, mux_settings, sockets, ssh_errors
 from yurt.hosts.mux_settings import MuxSettings
 from yurt.model.digest import digest
-from yurt.queue_prefetch import is_binary
+from yurt.model.progress import patience
+from yurt.queue_prefetch import GREETING, greets, is_binary
 
 SESSIONS = 8
 """Maximum number of concurrent sessions on one master, over all yurt processes of a user."""
 
 LIFETIME = "12h"
+
+MASTER = ("-M", "-N", "-f", "-T", "-S")
+"""The words of a master's command line before its socket."""
 
 MARGIN = 5.0
 """How much longer to wait for another yurt process that is opening the connection, in seconds."""
@@ -51,20 +55,28 @@ class Master:
         return self.socket.exists()
 
     def alive(self) -> bool:
-        """Whether a master listens on the socket."""
-        import socket
-
+        """Whether a master listens on the socket. One that is stopped is ended: another one can take its place."""
         if not self.socket.exists():
             return False
-        probe = socket.socket(socket.AF_UNIX)
+        answer = greets(str(self.socket), min(GREETING, clocks().slow))
+        return not self._end_stopped() if answer is None else answer
+
+    def _end_stopped(self) -> bool:
+        """End the master if it is stopped, as by SIGSTOP, and return whether it was; it may only be slow."""
+        import subprocess
+
+        argv = ["ps", "-A", "-o", "pid=", "-o", "stat=", "-o", "args="]
         try:
-            probe.settimeout(2)
-            probe.connect(str(self.socket))
-        except OSError:
+            listed = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=LOCAL)
+        except (OSError, subprocess.TimeoutExpired):
             return False
-        finally:
-            probe.close()
-        return True
+        words = " ".join([*MASTER, self.control_path, ""])
+        mine = [line.split() for line in os.fsdecode(listed.stdout).splitlines() if words in line]
+        stopped = [int(pid) for pid, state, *_words in mine if state.startswith("T")]
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, 9)
+        return bool(stopped)
 
     def settings(self) -> dict[str, str]:
         """Return the user's ssh settings for the destination, from `ssh -G`; {} if that fails."""
@@ -226,7 +238,7 @@ class Master:
         rows = self.setting_rows()
         limits, timeout = _limits(dict(rows), clocks().silent if limit is None else limit)
         options = ["-o", f"ControlPersist={LIFETIME}", "-o", "ExitOnForwardFailure=no", *more, *limits]
-        argv = [*self.ssh, *options, "-M", "-N", "-f", "-T", "-S", self.control_path, self.destination]
+        argv = [*self.ssh, *options, *MASTER, self.control_path, self.destination]
         code, output = self._run(argv, timeout=None if limit is None else timeout, prompt=prompt)
         if code == 0:
             for ending in ("most", "noisy"):
@@ -331,16 +343,22 @@ class Master:
     @contextlib.contextmanager
     def slot(self, deadline: float) -> Iterator[None]:
         """Hold one of the master's session slots; wait until one is free. UnreachableError after `deadline`."""
-        while True:
-            for number in range(self.session_limit()):
-                descriptor = sockets.lock(f"{self.socket}.slot{number}")
-                if descriptor is None:
-                    continue
-                try:
-                    yield
-                finally:
-                    os.close(descriptor)
-                return
+        descriptor = self._free_slot()
+        if descriptor is None:
+            with patience(f"a free session of the ssh connection to {self.name}", deadline - time.monotonic()):
+                descriptor = self._awaited_slot(deadline)
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _free_slot(self) -> int | None:
+        """Return the descriptor of a slot that is now held; None if all are in use."""
+        slots = (sockets.lock(f"{self.socket}.slot{number}") for number in range(self.session_limit()))
+        return next((descriptor for descriptor in slots if descriptor is not None), None)
+
+    def _awaited_slot(self, deadline: float) -> int:
+        while (descriptor := self._free_slot()) is None:
             if time.monotonic() > deadline:
                 raise UnreachableError(
                     f"{self.name}: all {self.session_limit()} sessions of the ssh connection are in use",
@@ -348,6 +366,7 @@ class Master:
                     hint="run the command again when other yurt commands have finished",
                 )
             time.sleep(0.05)
+        return descriptor
 
     def note_silent(self, part: str = "") -> None:
         """Record that the destination does not respond, or a part of it: others then do not wait for it for a while.

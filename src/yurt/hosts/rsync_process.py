@@ -21,10 +21,12 @@ from yurt.clocks import clocks
 from yurt.errors import UnreachableError
 from yurt.hosts import clean, rsync_shell, spawn
 from yurt.hosts.base import TIMEOUT, Host, not_requested
+from yurt.hosts.guard import guarded
 from yurt.hosts.rsync_report import Report
 from yurt.hosts.spawn import Child
 from yurt.hosts.ssh import SshHost
 from yurt.model.files import Progress
+from yurt.model.progress import report_slow, waiting
 
 PARTIAL = ".yurt-partial"
 """The folder for partial files, beside the files, so that every file under its own name is complete."""
@@ -138,7 +140,8 @@ class Process:
         end = partial(stop, process)
         stop_on_signal.add(end)
         try:
-            self._watch(process, status, errors, progress)
+            with guarded(-process.pid):
+                self._watch(process, status, errors, progress)
             if not self._late:
                 exited(process, 30)
             if self._direct and not self._late:
@@ -181,7 +184,8 @@ class Process:
         clean.enlarge(output)
         held, descriptors = b"", [output, *([] if self._direct else [status])]
         started = heard = time.monotonic()
-        traffic, patience, told = 0, self._host.silence() or TIMEOUT, False
+        traffic, patience = 0, self._host.silence() or TIMEOUT
+        told = stalled = False
         responded = self._has_responded(errors)
         while True:
             ready = select.select(descriptors, [], [], 1.0)[0]
@@ -204,9 +208,13 @@ class Process:
             elif ready:
                 heard = time.monotonic()
             responded = responded or self._has_responded(errors)
-            if not responded and time.monotonic() - started > clocks().slow and not told:
+            slow = time.monotonic() - (heard if responded else started) > clocks().slow
+            if slow and not responded and not told:
                 told = True
                 self._host.report_slow()
+            if slow and responded and not stalled and isinstance(self._host, SshHost):
+                stalled = True
+                report_slow(waiting(f"data from {self._host.name}", self._silence))
             if not responded and time.monotonic() - started > patience:
                 self._late = self._silent = True
                 return

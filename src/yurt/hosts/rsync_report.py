@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from yurt.model import rsync_totals
+from yurt.model.disk import number
 from yurt.model.files import Progress, unreported
 
 TOTALS = ["--no-human-readable", "--info=progress2,stats2"]
@@ -54,9 +55,10 @@ class Report:
             self._note_file(line)
         elif line.startswith(" "):
             size, percent, *_more = [*line.split(), "", ""]
-            if not (size.isdigit() and percent.endswith("%")):
+            done, share = number(size), number(percent[:-1])
+            if done is None or share is None or share > 100 or not percent.endswith("%"):
                 return False
-            progress(int(size), self._total.after(int(size), int(percent[:-1])))
+            progress(done, self._total.after(done, share))
         elif not line:
             return False
         elif line.startswith(SKIPPING) and line.endswith('"'):
@@ -69,12 +71,13 @@ class Report:
     def _note_file(self, line: str) -> None:
         """Read a line `yurt CHANGES SIZE PATH`; see %i in rsync's manual for the changes, which may contain spaces."""
         changes, (size, _, path) = line[5:16], line[17:].partition(" ")
-        if changes[1:2] not in ("f", "L") or not size.isdigit():
+        length = number(size)
+        if changes[1:2] not in ("f", "L") or length is None:
             return
         sent, self._each = changes[0] in "<>c", True
         self.replaced += sent and not changes.endswith("+++++++++")
         self.files += sent
-        self.count(sent=sent, size=int(size), name=path.partition("/")[0])
+        self.count(sent=sent, size=length, name=path.partition("/")[0])
 
     def _add(self, what: str, number: int, kinds: Mapping[str, int]) -> bool:
         """Note a total; return whether it is one."""

@@ -14,10 +14,12 @@ import shlex
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import rsync_copy, rsync_process
 from yurt.hosts.base import TIMEOUT, refusal
+from yurt.hosts.guard import guarded
 from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Strange
 from yurt.hosts.rsync_report import Report
 from yurt.hosts.side import SOURCE, Side
@@ -158,7 +160,10 @@ class _Relay:
     def _watch(self, processes: Sequence[subprocess.Popen[bytes]], progress: Progress) -> None:
         """Read what both print until they have exited; stop them without traffic for too long, or if one is left."""
         try:
-            self._follow(processes, progress)
+            with ExitStack() as guards:
+                for each in processes:
+                    guards.enter_context(guarded(-each.pid))
+                self._follow(processes, progress)
         finally:
             for each in processes:
                 rsync_process.stop(each)

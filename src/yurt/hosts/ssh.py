@@ -18,6 +18,7 @@ from yurt.hosts.base import TIMEOUT, Host
 from yurt.hosts.command import Silent
 from yurt.hosts.master import Master
 from yurt.model.digest import digest
+from yurt.model.progress import patience
 
 if TYPE_CHECKING:
     from yurt.hosts.command import Command
@@ -131,6 +132,7 @@ class SshHost(Host):
             "UpdateHostKeys": "no",
             "ControlPath": "none",
             "BatchMode": "no" if prompt else "yes",
+            "ConnectTimeout": f"{max(1, round(clocks().silent))}",
         }
         if share:
             path = self.master.socket.with_name(digest(f"{self.master.socket}\0{node}\0{share}", 6).hex())
@@ -147,7 +149,7 @@ class SshHost(Host):
 
     @contextlib.contextmanager
     def session(self, deadline: float) -> Iterator[None]:
-        if not (self.master.alive() if self._recheck_master else self.master.seems_alive()):
+        if not self.master.alive():
             settings = self.master.settings()
             self._uses_user_master = self.master.user_shares_connections(settings)
             limit = min(self.limit(), max(1.0, deadline - time.monotonic()))
@@ -162,20 +164,14 @@ class SshHost(Host):
     @contextlib.contextmanager
     def _opening(self) -> Iterator[None]:
         """Report an attempt to connect that takes long, and note whether the host responds."""
-        import threading
-
-        reporter = threading.Timer(clocks().slow, self.report_slow)
-        reporter.daemon = True
-        reporter.start()
         try:
-            yield
+            with patience(f"{self.name} to respond", self.limit()):
+                yield
             self.note_response()
         except YurtError as error:
             if error.code in SILENCE:
                 self.note_silent()
             raise
-        finally:
-            reporter.cancel()
 
     @contextlib.contextmanager
     def forward(self, node: NodeName | None, port: int) -> Iterator[int]:

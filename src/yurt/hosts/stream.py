@@ -12,6 +12,7 @@ from yurt.clocks import clocks
 from yurt.errors import UnreachableError
 from yurt.hosts import wire
 from yurt.hosts.ssh_errors import RETRY
+from yurt.model.progress import report_slow, waiting
 
 if TYPE_CHECKING:
     from yurt.hosts.base import Host
@@ -32,9 +33,12 @@ class Stream:
         *,
         start: float,
         silence: float | None,
+        part: str = "",
     ) -> None:
         self._host, self._parcel, self._command, self._err = host, parcel, command, err
         self._start, self._silence = start, silence
+        self._part = part
+        """What the first output comes from; empty once it has come, or if nobody waits for it."""
         self.code: int | None = None
 
     @property
@@ -49,6 +53,9 @@ class Stream:
             if not begun:
                 _noise, found, rest = held.partition(self._parcel.begin)
                 if not found:
+                    held = held[-len(self._parcel.begin) :]  # the rest is what dotfiles print
+                    if time.monotonic() > self._start:
+                        raise self._not_started()
                     continue
                 held, begun = rest, True
             if sure := wire.certain(self._parcel.end, held):
@@ -67,9 +74,20 @@ class Stream:
         """Return the next bytes. UnreachableError if none arrive in time."""
         if not begun:
             self._await_start(descriptor)
-        elif not select.select([descriptor], [], [], self._silence)[0]:
+        elif not self._is_ready(descriptor):
             raise UnreachableError(f"{self._host.name}: the connection timed out", code="timed-out", hint=RETRY)
         return os.read(descriptor, CHUNK)
+
+    def _is_ready(self, descriptor: int) -> bool:
+        """Wait until there is output, and report if that of a part takes long. False if none comes in time."""
+        part, self._part = self._part, ""
+        slow = clocks().slow
+        if not part or (self._silence is not None and self._silence <= slow):
+            return bool(select.select([descriptor], [], [], self._silence)[0])
+        if select.select([descriptor], [], [], slow)[0]:
+            return True
+        report_slow(waiting(f"{part} on {self._host.name} to respond", self._silence))
+        return bool(select.select([descriptor], [], [], self._silence and self._silence - slow)[0])
 
     def _await_start(self, descriptor: int) -> None:
         silence, left = self._host.silence(), max(0.0, self._start - time.monotonic())
@@ -82,8 +100,11 @@ class Stream:
                 return
         if silence is not None and patience == silence:
             raise self._host.did_not_respond()
+        raise self._not_started()
+
+    def _not_started(self) -> UnreachableError:
         what = "the remote command did not start in time"
-        raise UnreachableError(f"{self._host.name}: {what}", code="timed-out", hint=RETRY)
+        return UnreachableError(f"{self._host.name}: {what}", code="timed-out", hint=RETRY)
 
     def close(self) -> None:
         """Stop the script if it still runs, and release its pipes."""

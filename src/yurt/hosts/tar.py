@@ -20,7 +20,7 @@ from yurt.hosts.base import Host, not_requested, refusal
 from yurt.hosts.rsync_process import PARTIAL, SILENCE
 from yurt.hosts.stream import Stream
 from yurt.model.files import Brought, Pick, Progress
-from yurt.model.site_words import shown, whole
+from yurt.model.site_words import moment, whole
 
 LIST = r"""
 cd "$1" || exit 1
@@ -133,10 +133,6 @@ AGAIN = "free some space, then run the command again"
 EXECUTE = 0o111
 
 
-LAST_MOMENT = 2**40
-"""Seconds since 1970 that every file system and every function of time can represent."""
-
-
 class Facts(NamedTuple):
     """What a host says about a file before it sends it."""
 
@@ -150,9 +146,7 @@ class Facts(NamedTuple):
         """Return the facts in a listing. ValueError if they are impossible."""
         size, _, rest = text.partition(" ")
         changed, _, link = rest.partition(" ")
-        if not abs(moment := float(changed)) < LAST_MOMENT:
-            raise ValueError(f"{shown(changed)} is not a time")
-        return cls(whole(size), moment, link)
+        return cls(whole(size), moment(changed), link)
 
 
 class NotRequested(Exception):
@@ -240,13 +234,24 @@ def batches(names: Sequence[str]) -> Iterator[list[str]]:
         yield batch
 
 
+LONGEST_HEADER = 16 << 20
+"""Bytes before the content of a file: its name and its attributes."""
+
+
 class _Reader:
     """Adapts a stream of chunks to the file interface of tarfile."""
 
     def __init__(self, stream: Stream) -> None:
-        self._chunks, self._held = iter(stream), bytearray()
+        self._chunks, self._held, self._left = iter(stream), bytearray(), LONGEST_HEADER
+
+    def refill(self) -> None:
+        """Note that what was read so far was used: tarfile keeps what precedes a file in memory."""
+        self._left = LONGEST_HEADER
 
     def read(self, size: int) -> bytes:
+        self._left -= size
+        if self._left < 0:
+            raise tarfile.ReadError("it has an endless header")
         while len(self._held) < size:
             chunk = next(self._chunks, b"")
             if not chunk:
@@ -280,6 +285,7 @@ def _extract(
     came: set[str] = set()
     with tarfile.open(fileobj=reader, mode="r|", errors="surrogateescape") as archive:  # type: ignore[call-overload]
         for member in archive:
+            reader.refill()
             name = member.name.removeprefix("./")
             if name not in requested:
                 raise NotRequested(name)
@@ -300,6 +306,7 @@ def _extract(
                 with _create(made, member) as file:
                     content = archive.extractfile(member)
                     while part := content.read(1 << 18) if content is not None else b"":
+                        reader.refill()
                         file.write(part)
                         progress(file.tell())
                 os.utime(made, (member.mtime, member.mtime))

@@ -22,6 +22,7 @@ from yurt.hosts.stream import Stream
 from yurt.hosts.tar_stream import Entry
 from yurt.model.data import Moved
 from yurt.model.files import Progress
+from yurt.model.site_words import count
 
 PREPARE = (
     r"""
@@ -117,7 +118,7 @@ def between(source: Side, target: Side, progress: Progress, *, folder: bool) -> 
     else:
         root, only = posixpath.split(source.path)
         found, wanted = {only: ""}, [only]
-    sizes = {each: int(found[each].partition(" ")[0] or 0) for each in wanted}
+    sizes = {each: count(found[each].partition(" ")[0]) for each in wanted}
     total, done = sum(sizes.values()), 0
     for batch in tar.batches([f"./{each}" for each in wanted]):
         with source.host.stream(tar.SEND, root, *batch, silence=SILENCE) as stream:

@@ -49,7 +49,7 @@ def read_quotas(lines: Iterable[str]) -> list[Quota]:
         path, numbers = words.pop(0), []
         while words and not words[0].startswith("/") and not re.fullmatch(r"[\w.-]+:/.*", words[0]):
             numbers.append(words.pop(0))
-        counts = [int(each.rstrip("*")) for each in numbers if re.fullmatch(r"\d+\*?", each)]
+        counts = [int(each.rstrip("*")) for each in numbers if re.fullmatch(r"[0-9]{1,18}\*?", each)]
         if path.startswith("/") or ":/" in path:
             used, soft, hard, files, soft_files, hard_files = (*counts, 0, 0, 0, 0, 0, 0)[:6]
             found[path] = Quota(path, used, soft or hard, files, soft_files or hard_files)
@@ -58,4 +58,4 @@ def read_quotas(lines: Iterable[str]) -> list[Quota]:
 
 def number(text: str) -> int | None:
     """Return a number, or None if the text is not one."""
-    return int(text) if text.isascii() and text.isdigit() else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None

@@ -5,6 +5,9 @@ from __future__ import annotations
 from yurt.model.files import LogPosition, LogSink, Stream
 from yurt.model.site_words import shown, whole
 
+LONGEST_HEADER = 10_000
+"""Bytes of a line before the bytes of a file; it may name a path."""
+
 
 class LogChunks:
     """The output of tail.sh as it comes. Passes the bytes of the logs on and updates how far they were read."""
@@ -25,6 +28,7 @@ class LogChunks:
                 continue
             line, newline, rest = held.partition(b"\n")
             if not newline:
+                check_header(held)
                 break
             held = rest
             self._name, _, count = line.decode().partition(" ")
@@ -41,6 +45,12 @@ class LogChunks:
             elif self._name != "-":  # a sign of life
                 raise ValueError(f"{shown(self._name)} is not a log")
         self._held = held
+
+
+def check_header(begun: bytes) -> None:
+    """ValueError if a line before the bytes of a file, of which the end is missing, is longer than any such line."""
+    if len(begun) > LONGEST_HEADER:
+        raise ValueError("it has an endless line")
 
 
 def read(answer: bytes, log: LogPosition, sink: LogSink) -> bool:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import msgspec
 
+from yurt.clocks import clocks
+
 
 class Event(msgspec.Struct, frozen=True):
     """A step is in progress. `done` of `total` steps, or bytes, are complete; total 0 means unknown."""
@@ -80,6 +82,28 @@ def report_slow(text: str) -> None:
     """Report that an operation takes long. Does nothing if nobody listens, as in a program that uses the API."""
     for each in _listeners:
         each(text)
+
+
+def waiting(what: str, limit: float | None = None) -> str:
+    """Return the sentence about a wait: for what, and for how many seconds at most."""
+    return f"waiting for {what}" + ("" if limit is None else f"; giving up after {limit:.0f} s")
+
+
+@contextmanager
+def patience(what: str, limit: float | None = None) -> Iterator[None]:
+    """Report what the block waits for, once, if it takes long. `limit`: after how many seconds it gives up."""
+    if limit is not None and limit <= clocks().slow:  # it ends before anybody has to know
+        yield
+        return
+    import threading  # not needed by most commands
+
+    reporter = threading.Timer(clocks().slow, lambda: report_slow(waiting(what, limit)))
+    reporter.daemon = True
+    reporter.start()
+    try:
+        yield
+    finally:
+        reporter.cancel()
 
 
 @contextmanager

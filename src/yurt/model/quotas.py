@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from yurt.model.disk import number
 from yurt.model.storage import Quota
 
 KB = 1024
 
-NUMBER = re.compile(r"\[?(\d+(?:\.\d+)?)([kKMGTPE]?)\*?\]?")
+NUMBER = re.compile(r"\[?([0-9]{1,18}(?:\.[0-9]{1,18})?)([kKMGTPE]?)\*?\]?")
 """A number of `quota` or `lfs quota`: `*` marks one over its quota, brackets one that may be incomplete."""
 
 UNITS = {"": 1, "k": KB, "K": KB, "M": KB**2, "G": KB**3, "T": KB**4, "P": KB**5, "E": KB**6}
@@ -101,4 +102,4 @@ def _count(word: str) -> int | None:
 
 
 def _whole(word: str) -> int | None:
-    return int(word) if word.isdigit() else None
+    return number(word)

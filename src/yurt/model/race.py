@@ -7,11 +7,14 @@ on the disk of one site, the arbiter: see job/claim.sh.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
 from yurt.model.run import FINAL, Race, Run, State, Status
+
+Member = TypeVar("Member")
+"""What is known of a candidate."""
 
 Mode = Literal["arbiter", "grant"]
 """Who carries a claim to the arbiter: the job itself by ssh, or any yurt command."""
@@ -78,9 +81,11 @@ def merged(members: Sequence[tuple[Run, Status]], holder: str) -> Status:
     if not alive:
         return _nobody(members)
     _run, best = max(alive, key=lambda each: LIVE.index(each[1].state))
-    # Its job may have started, but your code has not: nobody holds the claim.
-    state: State = "starting" if best.state == "running" else best.state
-    return Status(state=state, reason=_reasons(alive), submitted=best.submitted, attempts=best.attempts)
+    state, reason = best.state, _reasons(alive)
+    if state == "running":  # its job has started, but your code has not: nobody holds the claim
+        where = dict.fromkeys(run.context for run, status in alive if status.state == "running")
+        state, reason = "starting", f"its job on {' and '.join(where)} asks who was first"
+    return Status(state=state, reason=reason, submitted=best.submitted, attempts=best.attempts)
 
 
 def _nobody(members: Sequence[tuple[Run, Status]]) -> Status:
@@ -100,6 +105,12 @@ def _reasons(members: Sequence[tuple[Run, Status]]) -> str:
     if len(texts) == 1:
         return texts.pop() if members[0][1].reason else ""
     return "; ".join(dict.fromkeys(f"{run.context}: {status.reason or status.state}" for run, status in members))
+
+
+def current(members: Sequence[tuple[Run, Member]]) -> list[tuple[Run, Member]]:
+    """Return the candidates without those that a later candidate has replaced."""
+    replaced = {run.retry_of for run, _each in members}
+    return [(run, each) for run, each in members if run.id not in replaced]
 
 
 def queue_seconds(status: Status, created: float) -> float | None:

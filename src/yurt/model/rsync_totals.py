@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from yurt.model.disk import number
+
 FILES, CREATED = "Number of files", "Number of created files"
 TRANSFERRED, SIZE = "Number of regular files transferred", "Total transferred file size"
 DELETED = "Number of deleted files"
@@ -10,8 +12,9 @@ DELETED = "Number of deleted files"
 def total(line: str) -> tuple[str, int, dict[str, int]] | None:
     """Return the name, the number and the numbers by kind of a line `Number of files: 5 (reg: 3, link: 1, dir: 1)`."""
     name, colon, rest = line.partition(": ")
-    number, _space, kinds = rest.partition(" ")
-    if not colon or not number.isdigit():
+    whole, _space, kinds = rest.partition(" ")
+    found = number(whole)
+    if not colon or found is None:
         return None
     pairs = (each.partition(": ") for each in kinds.strip("()").split(", "))
-    return name, int(number), {kind: int(count) for kind, _colon, count in pairs if count.isdigit()}
+    return name, found, {kind: each for kind, _colon, count in pairs if (each := number(count)) is not None}

@@ -6,16 +6,23 @@ type where it is read. The index and the caches keep words as plain text: read t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sized
 from typing import ClassVar, TypeVar
+
+import msgspec
 
 from yurt.errors import RefusedError
 
 _Word = TypeVar("_Word", bound="SiteWord")
 _Answer = TypeVar("_Answer")
+_Record = TypeVar("_Record", bound=msgspec.Struct)
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
+
+LARGEST, LATEST = 1 << 60, 250_000_000_000.0
+"""Larger numbers fit neither into JSON nor into the index, and no calendar has later times (the year 9892)."""
 
 MALFORMED = (ValueError, RecursionError)
 """What msgspec raises about JSON of a site: also that a text is not UTF-8, or nested too deeply."""
@@ -81,6 +88,33 @@ def whole(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise ValueError(f"{shown(text)} is not a number")
     return int(text)
+
+
+def count(text: str) -> int:
+    """Return a number of bytes, lines or files; 0 if it is none."""
+    try:
+        return whole(text)
+    except ValueError:
+        return 0
+
+
+def moment(text: str) -> float:
+    """Return a time, or a duration, in seconds: at most LATEST. ValueError if it is no number."""
+    found = float(text)
+    if math.isnan(found):
+        raise ValueError(f"{shown(text)} is not a time")
+    return max(-LATEST, min(LATEST, found))
+
+
+def plausible(record: _Record) -> _Record | None:
+    """Return a record of a site; None if a number in it is beyond all times and sizes, and would break what uses it."""
+    for value in msgspec.structs.astuple(record):
+        most = LATEST if isinstance(value, float) else LARGEST
+        if isinstance(value, (int, float)) and not -most < value < most:
+            return None
+        if isinstance(value, msgspec.Struct) and plausible(value) is None:
+            return None
+    return record
 
 
 def made_of(text: str, characters: str, longest: int) -> bool:

@@ -7,13 +7,13 @@ run counts as lost only if it is missing in two observations some time apart.
 from __future__ import annotations
 
 import time
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from yurt.clocks import clocks
 from yurt.model.run import RestartPolicy, State, Status
-from yurt.model.site_words import MALFORMED
+from yurt.model.site_words import MALFORMED, plausible
 from yurt.model.status_answer import expiring
 from yurt.model.usage import Usage
 
@@ -25,6 +25,9 @@ TERMINATING = "cancelled; the job is terminating"
 
 LOST = "race"
 """The cause in exit.json of a candidate of a race that another one has won."""
+
+RACED = "raced"
+"""The cause in exit.json of a candidate that won its race and lost its node, so that the race went on without it."""
 
 PREEMPTED = "preempted"
 """The cause in exit.json of a run whose job Slurm ended for another one."""
@@ -52,11 +55,6 @@ PURGE = 86_400
 """Seconds within which a missing run folder proves that the run never started: nobody removes the folder of a run
 that quickly after its start. Later, it may have run and been purged."""
 
-
-_Record = TypeVar("_Record", bound=msgspec.Struct)
-
-LARGEST, LATEST = 1 << 60, 250_000_000_000.0
-"""Larger numbers fit neither into JSON nor into the index, and no calendar has later times (the year 9892)."""
 
 LONGEST_TEXT = 4000
 """Characters of a text in exit.json that the index records."""
@@ -91,17 +89,6 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What its processes used, if that was measured."""
 
 
-def plausible(record: _Record) -> _Record | None:
-    """Return a record of a site; None if a number in it is beyond all times and sizes, and would break what uses it."""
-    for value in msgspec.structs.astuple(record):
-        most = LATEST if isinstance(value, float) else LARGEST
-        if isinstance(value, (int, float)) and not -most < value < most:
-            return None
-        if isinstance(value, msgspec.Struct) and plausible(value) is None:
-            return None
-    return record
-
-
 def read_ending(text: bytes | str) -> Ending | None:
     """Parse exit.json; None if it is empty or incomplete. The index gets only the beginning of very long texts."""
     try:
@@ -121,10 +108,10 @@ def _beginning(text: str) -> str:
 
 def read_metrics(line: bytes | str) -> dict[str, Any]:
     """Parse a line of metrics.jsonl; empty if it is incomplete."""
-    try:
-        return msgspec.json.decode(line, type=dict[str, Any]) if line else {}
-    except MALFORMED:
-        return {}
+    from yurt.model import metric_rows  # most commands read none
+
+    found = metric_rows.row(line.encode(errors="surrogateescape") if isinstance(line, str) else line)
+    return {} if found is None else found
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -298,11 +285,14 @@ def _alive(before: Status, after: Status, seen: Observation, now: float) -> Stat
 
 
 def _absent(before: Status, after: Status, seen: Observation, now: float, gone: float) -> Status:
-    # An empty gate proves that the user's code never started; a missing run folder proves nothing.
+    # Without a first start, the user's code never started, though a job may have passed the gate: another one can
+    # still make that start. A missing run folder proves nothing.
+    never = not seen.generation and not seen.gone
     ran = bool(seen.generation) or bool(seen.winner)
-    never = not ran and not seen.gone
     by_user = _by_user(seen) and seen.record != "node_failed"  # else the node had failed before
     record: State | None = "cancelled" if by_user else seen.record
+    if never and seen.winner and record == "completed":  # of a race: it gave its node back, and its follow-up is gone
+        record = None
     if seen.gone and record is None and seen.records_known and _never_arrived(before, now):
         return _not_submitted(after, now)
     if record is not None and (seen.sure or gone >= clocks().settling or (record == "cancelled" and not ran)):
@@ -318,7 +308,7 @@ def _absent(before: Status, after: Status, seen: Observation, now: float, gone: 
     if seen.stopped and gone >= (clocks().forgiving if late else clocks().settling):
         state: State = "timeout" if seen.stopped == "timeout" else "cancelled"
         return _final(after, state, _STOPPED.get(seen.stopped, _STOPPED["stopped"]), now)
-    if seen.records_known and seen.record is None:
+    if seen.records_known and record is None:
         return _untraced(before, after, seen, now, gone, never=never)
     return _missing(after, seen)
 
@@ -403,9 +393,13 @@ _CAUSES: dict[str, State] = {
     "idle": "timeout",
     "out_of_memory": "out_of_memory",
     "node_failed": "node_failed",
+    RACED: "node_failed",
 }
 
 NODE_FAILED = "its node failed"
+
+RACED_ON = "its node failed, and its race went on"
+"""The reason of such a candidate."""
 
 _STATES_IN_WORDS = {
     "timeout": "it reached its time limit",
@@ -417,6 +411,7 @@ _CAUSES_IN_WORDS = {
     "requeues": "it reached its time limit and the maximum number of restarts (--max-requeues)",
     "idle": "two consecutive starts saved nothing, so it was not restarted",
     "node_failed": "its node failed, and no retry was left",
+    RACED: RACED_ON,
 }
 
 

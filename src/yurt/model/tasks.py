@@ -9,6 +9,10 @@ MOST = 10_000_000
 """Numbers that one range may have: a site could name more than fit into memory. An array of Slurm has fewer."""
 
 
+MOST_SPANS = 1_000_000
+"""Ranges that a text may have, of which each number of a range with a step is one."""
+
+
 def ranges(numbers: Iterable[int]) -> str:
     """Return numbers in sbatch notation: 0-3,7,9-12."""
     parts: list[str] = []
@@ -41,6 +45,12 @@ def numbers(text: str) -> Iterator[int]:
             yield from each
 
 
+def below(text: str, count: int) -> Iterator[int]:
+    """Yield the numbers of ranges that are below `count`, each once."""
+    for first, last in spans(text):
+        yield from range(first, min(last + 1, count))
+
+
 class Within:
     """A membership test for ranges (plus `offset`) that does not expand them."""
 
@@ -60,6 +70,8 @@ def spans(text: str) -> list[tuple[int, int]]:
         first, _, last = span.partition("-")
         if step.isdigit() and int(step) > 1:
             found += [(number, number) for number in numbers(part)]
+            if len(found) > MOST_SPANS:
+                raise ValueError(f"{text[:40]} has more than {MOST_SPANS} ranges")
         elif first.isdigit():
             found.append((int(first), int(last or first)))
     return _merged(found)

@@ -15,6 +15,9 @@ from yurt.model.usage import Usage
 SHORT = 1.0
 """Seconds in which many programs have not allocated their memory yet."""
 
+LONGEST_NUMBER = 12
+"""Digits of a number of seconds, or of MB."""
+
 RISE = 1.05
 """A peak that was so many times the one before in the last sample may have risen further after it."""
 
@@ -58,7 +61,7 @@ def samples(text: bytes) -> list[Sample]:
             continue
         start, seconds, cpu, steps, memory, peak, gpu, gpu_memory = fields
         times = _has_digits(seconds, 1) and _has_digits(cpu, 2) and _has_digits(steps, 2)
-        counts = start.isdigit() and memory.isdigit() and peak.isdigit()
+        counts = _is_number(start) and _is_number(memory) and _is_number(peak)
         if not (times and counts and _is_count(gpu) and _is_count(gpu_memory)):
             continue
         found.append(
@@ -70,16 +73,21 @@ def samples(text: bytes) -> list[Sample]:
 def _has_digits(text: bytes, digits: int) -> bool:
     """Whether a number is complete: it has so many digits after the point."""
     whole, _point, rest = text.partition(b".")
-    return whole.isdigit() and rest.isdigit() and len(rest) == digits
+    return _is_number(whole) and rest.isdigit() and len(rest) == digits
 
 
 def _is_count(text: bytes) -> bool:
-    return text == b"-" or text.isdigit()
+    return text == b"-" or _is_number(text)
+
+
+def _is_number(text: bytes) -> bool:
+    """Whether it is a number that a machine can have; a run could write any into the file."""
+    return text.isdigit() and len(text) <= LONGEST_NUMBER
 
 
 def _is_head(fields: Sequence[bytes]) -> bool:
     """Whether these are the fields of the line before the samples of a start."""
-    if len(fields) != 5 or fields[0] != b"=" or not (fields[1].isdigit() and fields[2].isdigit()):
+    if len(fields) != 5 or fields[0] != b"=" or not (_is_number(fields[1]) and _is_number(fields[2])):
         return False
     return _is_count(fields[3]) and _is_count(fields[4])
 

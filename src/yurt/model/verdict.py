@@ -11,8 +11,8 @@ import msgspec
 
 from yurt.model import tasks as numbering
 from yurt.model.run import FINAL, State, Status
-from yurt.model.site_words import MALFORMED
-from yurt.model.state import Ending, Observation, next_status, plausible
+from yurt.model.site_words import MALFORMED, plausible
+from yurt.model.state import Ending, Observation, next_status
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,11 +46,14 @@ class SweepVerdict(Verdict, frozen=True, kw_only=True, omit_defaults=True):
     natives: dict[str, str] = {}
     """Task numbers as ranges, by the scheduler's final state: exit.json does not contain it."""
 
-    def each(self) -> Iterator[tuple[int, Verdict]]:
-        return ((number, each) for numbers, each in self.tasks.items() for number in numbering.numbers(numbers))
+    def each(self, count: int) -> Iterator[tuple[int, Verdict]]:
+        """Yield the number of each task, of a sweep of so many tasks, that never started, and its verdict."""
+        return ((number, each) for numbers, each in self.tasks.items() for number in numbering.below(numbers, count))
 
-    def native_of_each(self) -> Iterator[tuple[int, str]]:
-        return ((number, native) for native, numbers in self.natives.items() for number in numbering.numbers(numbers))
+    def native_of_each(self, count: int) -> Iterator[tuple[int, str]]:
+        """Yield the number of each task, of a sweep of so many tasks, with a recorded state, and the state."""
+        pairs = self.natives.items()
+        return ((number, native) for native, numbers in pairs for number in numbering.below(numbers, count))
 
 
 def follows(status: Status) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from yurt.model.site_words import MALFORMED
+from yurt.model.site_words import MALFORMED, plausible, whole
 
 _FILE = re.compile(r"[pi][A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -106,11 +106,11 @@ def _workspace(lines: list[str]) -> Workspace:
 def _with(before: Workspace, word: str, rest: str) -> Workspace:
     if word == "holder":
         return msgspec.structs.replace(before, holder=rest)
-    if word == "size" and rest.isdigit():
-        return msgspec.structs.replace(before, size=int(rest) * 1024)
-    if word == "file" and len(words := rest.split()) == 9 and words[4].isdigit():
-        return msgspec.structs.replace(before, sizes={**before.sizes, words[8]: int(words[4])})
     try:
+        if word == "size":
+            return msgspec.structs.replace(before, size=whole(rest) * 1024)
+        if word == "file" and len(words := rest.split()) == 9:
+            return msgspec.structs.replace(before, sizes={**before.sizes, words[8]: whole(words[4])})
         if word == "checked":
             damaged = frozenset(msgspec.json.decode(rest.encode(), type=_Checked).damaged)
             return msgspec.structs.replace(before, damaged=damaged)
@@ -126,7 +126,7 @@ def _with_version(before: Workspace, name: str, header: _Header) -> Workspace:
     """Return a workspace with one more version, which is damaged if a file that it needs is."""
     version, sizes = header.version, {str(pack[0]): pack[1:2] for pack in header.packs if pack}
     needed = [*sizes, header.index]
-    if name != f"v{version.number}" or not all(_FILE.fullmatch(each) for each in needed):
+    if name != f"v{version.number}" or plausible(version) is None or not all(_FILE.fullmatch(each) for each in needed):
         return before
     lost = [each for each in needed if before.sizes and each not in before.sizes]
     lost += [each for each, size in sizes.items() if each in before.sizes and size != [before.sizes[each]]]

@@ -59,6 +59,12 @@ LOOKS = (0.5, 2.0)
 START = 30.0
 """Seconds that the program has to reach the node the first time."""
 
+MOST = 256
+"""Connections of this machine at the same time; one more is closed."""
+
+PATIENCE = 60.0
+"""Seconds that a connection may wait for the node, and then for the first byte of either side."""
+
 FIRST, LONGEST = 0.5, 15.0
 """Seconds to wait before the program is started again: at first, and at most."""
 
@@ -96,8 +102,32 @@ class Over(Exception):
     """The run has ended, or runs elsewhere, so there is nothing to connect to."""
 
 
+class _Broken(Exception):
+    """The far end sent what no far end of yurt sends."""
+
+
 async def _never() -> bool:
     return False
+
+
+def _size(kind: int, length: int) -> int:
+    """Return how many bytes follow the head of a frame."""
+    if kind not in (DATA, PACKED, PAD):
+        return 0
+    if length > 2 * CHUNK:  # the far end sends at most CHUNK of a connection, which packing may make longer
+        raise _Broken
+    return length
+
+
+def _unpacked(content: bytes) -> bytes:
+    """Return a part that the far end has compressed; it packs at most CHUNK bytes."""
+    try:
+        whole = zlib.decompressobj().decompress(content, CHUNK + 1)
+    except zlib.error:
+        raise _Broken from None
+    if len(whole) > CHUNK:
+        raise _Broken
+    return whole
 
 
 class Tunnel:
@@ -118,7 +148,7 @@ class Tunnel:
         """
         self._start, self._is_over, self._has_other, self._on_word = start, is_over, has_other, on_word
         self._links: dict[int, _Link] = {}
-        self._numbers = 0
+        self._numbers = self._open = 0
         self._reached = False
         """Whether the far end has ever been reached."""
         self._up = asyncio.Event()
@@ -130,23 +160,30 @@ class Tunnel:
         """When the far end counts as lost."""
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carry one connection of this machine."""
+        """Carry one connection of this machine. One that says nothing, or too many at once, are closed."""
+        self._open += 1
         try:
-            await self._up.wait()
+            if self._open > MOST:
+                return
+            async with asyncio.timeout(PATIENCE):
+                await self._up.wait()
             self._numbers += 1
             link = _Link(self._numbers, writer)
             self._links[link.number] = link
             self._send(OPEN, link.number)
+            silent = asyncio.get_running_loop().call_later(PATIENCE, link.end_if_silent)
             try:
                 await asyncio.gather(self._upwards(link, reader), link.downwards(self._send))
             finally:
+                silent.cancel()
                 if self._links.pop(link.number, None) is not None:
                     self._send(CLOSE, link.number)
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
             pass
         except asyncio.CancelledError:
             pass  # the loop ends; in Python 3.11, asyncio prints a traceback if this task ends as a cancelled one
         finally:
+            self._open -= 1
             writer.close()
 
     async def first(self, then: Callable[[], None]) -> None:
@@ -211,7 +248,7 @@ class Tunnel:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(SOURCE.read_bytes())
         reader = process.stdout
-        with suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError):
+        with suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError, _Broken):
             async with asyncio.timeout(SILENT if self._reached else START):
                 await reader.readuntil(MAGIC)
             self._writer = process.stdin
@@ -224,9 +261,9 @@ class Tunnel:
                 while True:
                     async with asyncio.timeout(SILENT) as self._limit:
                         kind, number, length = HEAD.unpack(await reader.readexactly(HEAD.size))
-                        content = await reader.readexactly(length) if kind in (DATA, PACKED, PAD) else b""
+                        content = await reader.readexactly(_size(kind, length))
                     if kind == PACKED:
-                        kind, content = DATA, zlib.decompress(content)
+                        kind, content = DATA, _unpacked(content)
                     if kind == PAD:
                         self._padding = HEAD.pack(PAD, 0, length) + content
                     elif link := self._links.get(number):
@@ -267,6 +304,7 @@ class Tunnel:
     async def _upwards(self, link: _Link, reader: asyncio.StreamReader) -> None:
         """Send what this machine writes."""
         while part := await reader.read(CHUNK):
+            link.silent = False
             while part:
                 room = await link.room()
                 self._send(DATA, link.number, min(room, len(part)), part[:room])
@@ -297,10 +335,23 @@ class _Link:
         self._more = asyncio.Event()
         self._parts: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._gone = False
+        self._waiting = 0
+        """Bytes that the far end has sent without credit."""
+        self.silent = True
+        """Whether no side has sent a byte."""
+
+    def end_if_silent(self) -> None:
+        if self.silent:
+            self.take(CLOSE, 0, b"")
+            self._writer.transport.abort()
 
     def take(self, kind: int, length: int, content: bytes) -> None:
         """Receive a frame of the far end."""
         if kind == DATA:
+            self.silent = False
+            self._waiting += len(content)
+            if self._waiting > WINDOW:  # it sends at most that before it gets credit
+                raise _Broken
             self._parts.put_nowait(content)
         elif kind == CREDIT:
             self.credit += length
@@ -328,6 +379,7 @@ class _Link:
             passed += len(part)
             if passed >= WINDOW // 4:
                 send(CREDIT, self.number, passed)
+                self._waiting -= passed
                 passed = 0
         if self._gone:
             raise ConnectionResetError

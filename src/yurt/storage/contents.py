@@ -11,6 +11,7 @@ import msgspec
 
 from yurt.errors import NotFoundError, RefusedError
 from yurt.hosts.base import refusal
+from yurt.model.site_words import moment, one_each, whole
 from yurt.storage.spots import Spot
 
 SCRIPT = Path(__file__).parent / "look.sh"
@@ -50,7 +51,7 @@ def _is_digest(name: str, names: Collection[str], lengths: Collection[int]) -> b
     """Whether a file is the digest of an archive beside it: `.NAME.yurt-pack`, or see pack.sh for a long name."""
     if not name.startswith(".") or not name.endswith(".yurt-pack"):
         return False
-    long = re.fullmatch(r"\.yurt-\d+-(\d+)\.yurt-pack", name)
+    long = re.fullmatch(r"\.yurt-[0-9]+-([0-9]{1,4})\.yurt-pack", name)
     return name[1:].removesuffix(".yurt-pack") in names or (long is not None and int(long[1]) in lengths)
 
 
@@ -89,7 +90,8 @@ def _checked(places: Sequence[Spot], what: str, files: Mapping[str, int] | None 
             code="site-refused",
             hint="remove runs with `yurt prune`" if own else "name something below it",
         )
-    return found
+    with places[0].host.reading():
+        return one_each(found, places)
 
 
 def _asked(
@@ -100,15 +102,22 @@ def _asked(
         raise refusal(place.host.name, f"cannot read {place.path}", answer.errors)
     if answer.code:
         raise refusal(place.host.name, f"cannot {'remove' if what == 'remove' else 'read'} the files", answer.errors)
-    found = []
-    for record in answer.out.decode(errors="surrogateescape").split("\0")[:-1]:
-        kind, files, size, modified, name = record.split(" ", 4)
-        if kind == "left":
-            before = (known_files or {}).get(f"{place.context.name}:{name}", 0)
-            raise _remaining(place, name, int(files), answer.errors, part=int(files) < before)
-        known = KINDS.get(kind, kind if kind == "refused" else "other")
-        found.append(DataEntry(name=name, kind=known, files=int(files), size=int(size), modified=float(modified or 0)))
+    with place.host.reading():
+        found = [_entry(each) for each in answer.out.decode(errors="surrogateescape").split("\0")[:-1]]
+        if not found and paths:
+            raise ValueError("it is empty")
+    left = next((each for each in found if each.kind == "left"), None)
+    if left is not None:
+        before = (known_files or {}).get(f"{place.context.name}:{left.name}", 0)
+        raise _remaining(place, left.name, left.files, answer.errors, part=left.files < before)
     return found
+
+
+def _entry(record: str) -> DataEntry:
+    """Return what a record of look.sh says. ValueError if it is none."""
+    kind, files, size, modified, name = record.split(" ", 4)
+    known = KINDS.get(kind, kind if kind in ("refused", "left") else "other")
+    return DataEntry(name=name, kind=known, files=whole(files), size=whole(size), modified=moment(modified or "0"))
 
 
 def _remaining(place: Spot, path: str, files: int, errors: str, *, part: bool) -> RefusedError:

@@ -21,12 +21,16 @@ from yurt.hosts.rsync_copy import HINT
 from yurt.hosts.tar_stream import Entry
 from yurt.model.data import Moved
 from yurt.model.files import Progress
+from yurt.model.site_words import whole
 from yurt.storage import here, transfer
 from yurt.storage.contents import missing
 from yurt.storage.spots import Spot
 
 SCRIPT = Path(__file__).parent / "pack.sh"
 INCOMPLETE = 45
+
+LONGEST_NUMBER = 100
+"""Bytes of the line with the size of an archive."""
 
 READ = '[ -f "$1" ] || exit 44; wc -c < "$1"; cat -- "$1"'
 
@@ -175,9 +179,10 @@ def _extract(source: Spot, folder: Path, words: Sequence[str], progress: Progres
                 if size < 0:
                     head += chunk
                     line, newline, part = head.partition(b"\n")
-                    if not newline:
+                    if not newline and len(head) < LONGEST_NUMBER:
                         continue
-                    size = int(line)
+                    with source.host.reading():
+                        size = whole(line.decode().strip())
                 received += len(part)
                 try:
                     process.stdin.write(part)

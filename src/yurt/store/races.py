@@ -6,7 +6,7 @@ A race is a run of its own in the index, without a job; its candidates are hidde
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,12 @@ class Races:
     def _note_made(self, run: str) -> None:
         raise NotImplementedError
 
+    def _write_race(self, race: str) -> None:
+        raise NotImplementedError
+
+    def _remove_file(self, name: str) -> None:
+        raise NotImplementedError
+
     def add_race(self, plan: Plan, status: Status) -> None:
         """Add a race, still without candidates."""
         with self._transaction(durable=True):
@@ -51,18 +57,26 @@ class Races:
             self._db.execute("INSERT INTO open_races VALUES (?)", (plan.run.id,))
 
     def add_candidates(
-        self, race: str, plans: Sequence[Plan], status: Status, drafts: Mapping[str, bytes] | None = None
+        self,
+        race: str,
+        plans: Sequence[Plan],
+        status: Status,
+        drafts: Mapping[str, bytes] | None = None,
+        freed: Collection[int] = (),
     ) -> bool:
         """Add candidates of a race, all or none; return False if the race is over, such as cancelled in between.
 
-        `drafts`, by run: see `Drafts.settle`.
+        `drafts`, by run: see `Drafts.settle`. `freed`: items that nobody holds any more.
         """
         with self._transaction(durable=True):
             if self._db.execute("SELECT 1 FROM runs WHERE id = ? AND final", (race,)).fetchone():
                 return False
+            for item in freed:
+                self.forget_holder(race, item)
             for plan in plans:
                 self._add(plan.run, status, plan)
                 self._add_draft(plan.run.id, (drafts or {}).get(plan.run.id, b""))
+        self._write_race(race)
         return True
 
     def _add_candidate(self, run: Run) -> None:
@@ -75,6 +89,7 @@ class Races:
 
     def close_race(self, race: str) -> None:
         self._db.execute("DELETE FROM open_races WHERE race = ?", (race,))
+        self._remove_file(race)
 
     def reopen_race(self, race: str) -> None:
         self._db.execute("INSERT OR IGNORE INTO open_races VALUES (?)", (race,))

@@ -1,7 +1,9 @@
 """What is in the index alone is also in files beside it, so that a damaged index loses no run and no cancellation.
 
 The file RUN has a run that is saved and not yet submitted: a new index begins with these runs, which `yurt import`
-cannot find. RUN.cancel exists while a cancellation is saved and not yet confirmed: an imported run gets it again.
+cannot find. The file of a race, which is on no site, has its candidates, too, and exists until the race is over; these
+are submitted again, which is harmless, and their claims are where they were. RUN.cancel exists while a cancellation is
+saved and not yet confirmed: an imported run gets it again.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ class _Written(msgspec.Struct, frozen=True):
     status: msgspec.Raw
     plan: msgspec.Raw
     draft: bytes = b""
+    candidates: list[_Written] = []
 
 
 class _Read(msgspec.Struct, frozen=True):
@@ -39,6 +42,7 @@ class _Read(msgspec.Struct, frozen=True):
     status: Status
     plan: Plan
     draft: bytes = b""
+    candidates: list[_Read] = []
 
 
 def is_unsent(status: Status) -> bool:
@@ -84,13 +88,23 @@ class SavedFiles:
         return os.path.exists(f"{self._saved_folder}/{run}{CANCEL}")
 
     def _write_file(self, run: str) -> None:
+        races = f"SELECT run FROM races UNION {RACES}"  # see _write_race
+        for each in self._rows(f"id = ? AND id NOT IN ({races})", run):
+            self._write(run, msgspec.json.encode(each))
+
+    def _write_race(self, race: str) -> None:
+        """Write the file of a race with the candidates that are not over."""
+        members = self._rows("id IN (SELECT run FROM races JOIN runs ON id = run WHERE race = ? AND NOT final)", race)
+        for each in self._rows("id = ?", race):
+            self._write(race, msgspec.json.encode(msgspec.structs.replace(each, candidates=members)))
+
+    def _rows(self, which: str, run: str) -> list[_Written]:
         query = "SELECT run, status, plan, draft FROM records JOIN plans USING (id) LEFT JOIN drafts USING (id)"
-        races = f"SELECT run FROM races UNION {RACES}"  # they depend on folders of their sites
-        row = self._db.execute(f"{query} WHERE id = ? AND id NOT IN ({races})", (run,)).fetchone()
-        if row is None:
-            return
-        record, status, plan = (msgspec.Raw(each) for each in row[:3])
-        self._write(run, msgspec.json.encode(_Written(record, status, plan, row[3] or b"")))
+        rows = self._db.execute(f"{query} WHERE {which}", (run,)).fetchall()
+        return [
+            _Written(msgspec.Raw(run), msgspec.Raw(status), msgspec.Raw(plan), draft or b"")
+            for run, status, plan, draft in rows
+        ]
 
     def _write(self, name: str, content: bytes) -> None:
         aside = f"{self._saved_folder}/.{name}.{os.getpid()}"
@@ -121,11 +135,24 @@ class SavedFiles:
             self._add(each.run, each.status, each.plan)
             self._add_draft(each.run.id, each.draft)
             self._note_made(each.run.id)
+            if each.run.race:
+                self._db.execute("INSERT INTO open_races VALUES (?)", (each.run.id,))
+            for member in each.candidates:
+                self._add(member.run, self._restored(member), member.plan)
+                self._add_draft(member.run.id, member.draft)
+
+    def _restored(self, candidate: _Read) -> Status:
+        """Return the status of a candidate that may have been submitted since its file was written."""
+        asked = self.is_cancellation_saved(candidate.run.id)
+        if candidate.draft:
+            return Status(cancel_requested=asked)
+        return Status(attempts=1, unsure_since=candidate.run.created, cancel_requested=asked)
 
     def collect_saved(self) -> None:
         """Remove the files of runs that are submitted or over: a process was killed before it could."""
         for name in self._saved_files():
-            row = self._db.execute("SELECT status FROM records WHERE id = ?", (name,)).fetchone()
+            query = "SELECT status FROM records WHERE id = ? AND id NOT IN (SELECT race FROM open_races)"
+            row = self._db.execute(query, (name,)).fetchone()
             if row is not None and not is_unsent(msgspec.json.decode(row[0], type=Status)):
                 self._remove_file(name)
 

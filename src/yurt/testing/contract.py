@@ -364,6 +364,8 @@ class BackendContract:
         assert ours.end(folder, 0, "test") == held[0] and ours.holders(folder) == {7: "run-9"}
         assert ours.end(folder, 0, "test") == "", "nobody holds it now"
         assert ours.claim(folder, 0, "run-5") == "run-5" == ours.claim(folder, 0, held[0])
+        assert not ours.give_up(folder, 0, "run-6", "test") and ours.give_up(folder, 0, "run-5", "test")
+        assert ours.holders(folder) == {7: "run-9"} and ours.claim(folder, 0, "run-6") == "run-6"
         ours.close(folder)
         ours.close(folder)
         assert ours.claim(folder, 0, "run-6") == "", "a late job does not start the race again"

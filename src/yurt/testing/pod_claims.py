@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from yurt.backends.answers import Want
+from yurt.backends.answers import LostStart, Want
 from yurt.errors import RefusedError
 
 
@@ -32,6 +32,17 @@ class PodClaims:
         del who
         with self._lock:
             return self._folders[folder].pop(item, "")
+
+    def give_up(self, folder: str, item: int, candidate: str, who: str) -> bool:
+        del who
+        with self._lock:
+            held = self._folders[folder].get(item) == candidate
+            if held:
+                del self._folders[folder][item]
+            return held
+
+    def end_lost(self, folder: str, start: int, lease: int) -> LostStart:
+        raise RefusedError(f"pods: start {start} of {folder} has no lease of {lease} s", code="site-refused")
 
     def close(self, folder: str) -> None:
         with self._lock:

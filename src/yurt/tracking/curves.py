@@ -10,18 +10,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Any
 
 import msgspec
 
-from yurt.model import event_file, ids, layout
+from yurt.model import event_file, ids, layout, metric_rows
 from yurt.model.growth import EVENTS, MLRUNS
-from yurt.model.site_words import MALFORMED
+from yurt.model.metric_rows import LONGEST, number
+from yurt.model.site_words import LATEST
 from yurt.store import Entry
 from yurt.tracking.followed import Copy, Followed
-
-NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
-"""What `yurt.log` writes for numbers that JSON lacks."""
 
 OWN = ("time", "step", "rank")
 """Fields of a line of metrics.jsonl that are not metrics."""
@@ -33,10 +30,6 @@ class Point(msgspec.Struct, frozen=True, array_like=True):
     step: float
     time: float
     value: float
-
-
-LONGEST = 1_000_000
-"""Bytes of a line of metrics.jsonl above which it is left out: no row of metrics is so long."""
 
 
 class RunCurves(msgspec.Struct, frozen=True):
@@ -109,7 +102,6 @@ def read(copies: Mapping[str, Copy]) -> tuple[dict[str, list[Point]], int]:
 
 def _logged(copies: Iterable[Copy]) -> tuple[dict[str, list[Point]], int]:
     """Return the curves of metrics.jsonl. Lines of other ranks than the first are left out, as in `yurt show`."""
-    decoder = msgspec.json.Decoder(dict[str, Any])
     found: dict[str, list[Point]] = {}
     long_lines = 0
     for copy in copies:
@@ -117,15 +109,12 @@ def _logged(copies: Iterable[Copy]) -> tuple[dict[str, list[Point]], int]:
             if len(line) > LONGEST:
                 long_lines += 1
                 continue
-            try:
-                row = decoder.decode(line)
-            except MALFORMED:  # an incomplete line
+            row = metric_rows.row(line)
+            if row is None or "rank" in row:
                 continue
-            if "rank" in row:
-                continue
-            step, time = _as_number(row.get("step")), _as_number(row.get("time")) or 0.0
+            step, time = number(row.get("step")), number(row.get("time")) or 0.0
             for name, each in row.items():
-                if name not in OWN and (value := _as_number(each)) is not None:
+                if name not in OWN and (value := number(each)) is not None:
                     _add(found.setdefault(name, []), step, time, value)
     return found, long_lines
 
@@ -140,15 +129,6 @@ def _lines(copy: Copy) -> Iterator[bytes]:
             while len(line) > LONGEST and not line.endswith(b"\n") and left > 0:  # the rest of this line
                 line = file.readline(min(left, LONGEST + 1))
                 left -= len(line)
-
-
-def _as_number(value: object) -> float | None:
-    if isinstance(value, int | float):
-        try:
-            return float(value)
-        except OverflowError:
-            return None
-    return NOT_FINITE.get(value) if isinstance(value, str) else None
 
 
 def _events(copies: Mapping[str, Copy]) -> dict[str, list[Point]]:
@@ -211,6 +191,7 @@ def _add(points: list[Point], step: float | None, time: float, value: float) -> 
     """Append a value. A step before the last one means that the script was restarted: what followed it is dropped."""
     if step is None or not math.isfinite(step):
         step = float(len(points))
+    time = time if abs(time) < LATEST else 0.0
     if points and points[-1].step > step:
         while points and points[-1].step >= step:
             points.pop()

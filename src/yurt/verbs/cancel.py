@@ -46,9 +46,11 @@ def _cancel_races(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelle
     unreachable: YurtError | None = None
     for entry in entries:
         if is_race(entry.run):
-            if not store.candidates(entry.run.race):  # another process is submitting it
+            queued = in_queues(store, entry)
+            unsent = entry.status.state == "waiting" and not entry.status.attempts
+            if not queued and (unsent or not store.candidates(entry.run.race)):  # it is being submitted, perhaps again
                 request(store, [entry])
-            found, failure = cancel_runs(store, in_queues(store, entry))
+            found, failure = cancel_runs(store, queued)
             done.append(_as_one(store, entry, found))
         else:
             found, failure = cancel_runs(store, [entry])

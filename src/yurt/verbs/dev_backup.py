@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
-from yurt.dev.ask import ask
+from yurt.dev.ask import ask, part
 from yurt.errors import UnreachableError
 from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.site_words import LARGEST, plausible
 from yurt.model.workspace import Version
 from yurt.sites import folders
 from yurt.store import Entry
@@ -43,9 +44,9 @@ def backup(name: str, *, context: str = "", check: bool = False, watch: Watch = 
         name=name,
         run=entry.run.id,
         context=entry.run.context,
-        version=version_in(answer),
+        version=version_in(entry, answer),
         changed=bool(answer.get("changed", True)),
-        damaged=[int(each) for each in answer.get("damaged") or ()] if check else None,
+        damaged=(part(entry, answer, "damaged", list[int]) or []) if check else None,
     )
     return Result(kind="dev-backup", data=done)
 
@@ -60,10 +61,10 @@ def asked(name: str, entry: Entry, request: dict[str, Any], watch: Watch) -> dic
         raise dev_connect.lost(name) from None  # Slurm cannot reach the node: no repetition helps soon
 
 
-def version_in(answer: dict[str, Any]) -> Version | None:
+def version_in(entry: Entry, answer: dict[str, Any]) -> Version | None:
     """Return the version in an answer of the holder."""
-    found = answer.get("version")
-    return msgspec.convert(found, Version) if isinstance(found, dict) else None
+    found = part(entry, answer, "version", Version)
+    return None if found is None else plausible(found)
 
 
 def shown(watch: Watch, context: str) -> Any:
@@ -71,8 +72,12 @@ def shown(watch: Watch, context: str) -> Any:
 
     def on_progress(progress: Any) -> None:
         if isinstance(progress, dict):
-            phase, done, total = (progress.get(key) or 0 for key in ("phase", "done", "total"))
-            text = f"{context}: {phase or 'working'}"
-            watch(Event(text, int(done), int(total), bytes=bool(total)))
+            done, total = (_size(progress.get(key)) for key in ("done", "total"))
+            watch(Event(f"{context}: {progress.get('phase') or 'working'}", done, total, bytes=bool(total)))
 
     return on_progress
+
+
+def _size(value: Any) -> int:
+    """Return a number of bytes that a dev node reports; 0 if it is none."""
+    return int(value) if isinstance(value, int | float) and 0 <= value < LARGEST else 0

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from yurt.dev import connect, shortcut, views
-from yurt.dev.shortcut import going
+from yurt.dev.shortcut import QUIET, going
 from yurt.errors import UnreachableError
 from yurt.sites import folders
 from yurt.verbs.dev_find import clock, running
 from yurt.verbs.dev_words import named
 
-__all__ = ["command", "going", "lost"]
+__all__ = ["QUIET", "command", "going", "lost"]
 
 
-def command(name: str) -> list[str]:
-    """Return the program that connects its standard streams to a running dev node.
+def command(name: str) -> tuple[str, list[str]]:
+    """Return which node a dev node is on, and the program that connects its standard streams to it.
 
     NotFoundError, RefusedError: it is not running, or ssh cannot reach it. UnreachableError.
     """
     entry = running(folders.store(), name).entry
-    return connect.argv(entry, connect.link(entry, name), name)
+    found = connect.link(entry, name)
+    return connect.where(entry, found), connect.argv(entry, found, name)
 
 
 def lost(name: str) -> UnreachableError:

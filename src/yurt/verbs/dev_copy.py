@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -80,10 +82,19 @@ def _bring(there: Backups, number: int, names: Sequence[str], target: Path, watc
         watch(Event(f"downloading v{number} from {there.context.name}", done, total, bytes=True))
 
     connect.backend(there.context).workspaces.bring(there.folder, names, target, progress)
-    if missing := [name for name in names if not (target / name).exists()]:
+    if missing := [name for name in names if not _is_file(target / name)]:
         dev_find.check_whole(there, next(each for each in there.found.versions if each.number == number))
         raise NotFoundError(
             f"{there.context.name}: {there.folder}/{missing[0]} does not exist; v{number} has been removed",
             code="not-found",
             hint="list the versions with `yurt dev backups`",
         )
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a file was fetched, not a link to one of this machine. On some disks, a version file is a folder."""
+    from yurt.node.backup import INSIDE
+
+    if path.is_dir() and not path.is_symlink():
+        path /= INSIDE
+    return os.path.lexists(path) and stat.S_ISREG(path.lstat().st_mode)

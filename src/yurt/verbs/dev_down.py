@@ -8,11 +8,11 @@ import msgspec
 
 from yurt.dev import added, holder
 from yurt.dev.added import AddedPackage
-from yurt.dev.ask import ask
+from yurt.dev.ask import ask, part
 from yurt.dev.desks import Desk
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
-from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.progress import Event, Watch, patience, unwatched
 from yurt.sites import connect, folders
 from yurt.store import Entry, Store
 from yurt.verbs import dev_find
@@ -108,10 +108,10 @@ def _end(desk: Desk, store: Store, now: bool, drop: bool, watch: Watch) -> Resul
         notes = [f"{error.message}; {error.hint}"] if entry.status.state != "completed" else []
     elif ask_first:
         answer = _asked(store, entry, {"do": "down", "backup": True, "drop": drop}, watch)
-        version, packages = int(answer.get("version") or 0), added.read(answer.get("added"))
+        version, packages = part(entry, answer, "version", int) or 0, added.read(answer.get("added"))
         notes = [f"v{version}: {answer['note']}"] if answer.get("note") else []
         watch(Event(f"waiting for the end of run {entry.run.id}"))
-        (entry,) = until_ended(store, [entry.run.id], timeout=ENDING)
+        entry = _ended(store, entry)
         if not entry.status.final:
             raise UnreachableError(
                 f"run {entry.run.id} is backed up as v{version}, but its job has not ended yet",
@@ -121,7 +121,7 @@ def _end(desk: Desk, store: Store, now: bool, drop: bool, watch: Watch) -> Resul
     else:
         notes = ["no packages were removed, as the dev node is not running"] if drop else []
         _cancel(store, entry)
-        (entry,) = until_ended(store, [entry.run.id], timeout=ENDING)
+        entry = _ended(store, entry)
     done = Down(
         name=desk.name,
         run=entry.run.id,
@@ -134,6 +134,13 @@ def _end(desk: Desk, store: Store, now: bool, drop: bool, watch: Watch) -> Resul
         declare="" if entry.run.env is None else added.declaring(entry.run.env.title, packages),
     )
     return Result(kind="dev-down", data=done, warnings=notes)
+
+
+def _ended(store: Store, entry: Entry) -> Entry:
+    """Wait for the end of a run that ends now; return the run."""
+    with patience(f"the end of run {entry.run.id}", ENDING):
+        (entry,) = until_ended(store, [entry.run.id], timeout=ENDING)
+    return entry
 
 
 def _asked(store: Store, entry: Entry, request: dict[str, Any], watch: Watch) -> dict[str, Any]:

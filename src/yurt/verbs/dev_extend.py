@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from yurt.dev import views
-from yurt.dev.ask import ask
+from yurt.dev.ask import ask, part
 from yurt.errors import RefusedError, UserError, YurtError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.resources import parse_time
@@ -57,7 +57,7 @@ def extend(name: str, time: str = "", *, context: str = "", watch: Watch = unwat
         ) from None
     ends, warnings = None, []
     try:
-        ends = ask(entry, {"do": "time"}).get("end")
+        ends = part(entry, ask(entry, {"do": "time"}), "end", float)
     except YurtError as error:
         warnings.append(f"{error.message}; the dev node reads its new time limit within a few minutes")
     done = Extended(name=name, run=entry.run.id, context=entry.run.context, minutes=minutes, ends=ends)

@@ -1,27 +1,24 @@
-"""Finds what a command about a dev node needs: its run, also if another machine submitted it, and its backups."""
+"""Finds what a command about a dev node needs: its run, or how the last one ended, and its backups."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 import msgspec
 
-from yurt.config import contexts, precedence
-from yurt.dev import configure, desks, holder
+from yurt.config import contexts
+from yurt.dev import desks
 from yurt.dev.desks import Desk
 from yurt.errors import NotFoundError, RefusedError, YurtError
 from yurt.lifecycle.plan.holders import CONFIGURATION
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.context import Context
-from yurt.model.facts import Facts
 from yurt.model.state import NODE_FAILED
 from yurt.model.workspace import Version, Workspace
 from yurt.sites import connect, folders
-from yurt.sites.facts import facts_if_probed
 from yurt.store import Entry, Store
+from yurt.verbs import dev_elsewhere as elsewhere
 from yurt.verbs.dev_words import named
-from yurt.verbs.import_ import import_run
 from yurt.verbs.steps import STEPS
 
 REMEMBERED = 7 * 86_400.0
@@ -60,16 +57,18 @@ def running(store: Store, name: str, context: str = "") -> Desk:
 def present(store: Store, name: str, context: str = "") -> Desk:
     """Return a dev node that has not finished, also one of another machine on the given context.
 
-    Without a context: on that of its last run, and on the current one. NotFoundError, UnreachableError.
+    Without a context: on that of its last run, and on the current one; on all if this machine does not know the name.
+    NotFoundError; UnreachableError if it may be on a context that cannot be queried.
     """
     desks.check_name(name)
     if desks.find(store, name) is None:
         last = desks.last(store, name)
-        usual = [contexts.current_name(), *([last.run.context] if last is not None else [])]
-        for each in [context] if context else dict.fromkeys(usual):
-            place = contexts.site(each)
-            (there,) = connect.responding_backend(each).workspaces.look([_folder(place, name)])
-            of_other_machine(store, place, there.holder)
+        usual = elsewhere.everywhere() if last is None else [contexts.current_name(), last.run.context]
+        asked = [context] if context else list(dict.fromkeys(usual))
+        failed = elsewhere.import_one(store, name, asked)
+        is_where_it_was = last is not None and last.run.context in asked and last.run.context not in failed
+        if failed and not is_where_it_was and desks.find(store, name) is None:
+            raise elsewhere.may_be_there(name, asked, failed)
     return known(store, name)
 
 
@@ -116,37 +115,11 @@ def ended(last: Entry) -> NotFoundError:
 
 def clock(at: float | None) -> str:
     """Return a time as users read it: without the date if it is today."""
-    when, now = time.localtime(at), time.localtime()
+    try:
+        when, now = time.localtime(at), time.localtime()
+    except (OverflowError, ValueError, OSError):  # a site can record any number
+        return "?"
     return time.strftime("%H:%M" if when[:3] == now[:3] else "%Y-%m-%d %H:%M", when)
-
-
-def of_other_machine(store: Store, place: Context, content: str) -> Entry | None:
-    """Return the unfinished run that uses a workspace now, according to the file `holder` there; import it if needed.
-
-    The file of a dev node that was killed stays.
-    """
-    live = holder.read_live(content)
-    entry = import_run(store, place, live.run) if live is not None and live.run else None
-    if entry is None or entry.run.purpose != "dev":
-        return None
-    if not entry.status.final:
-        refresh_contexts(store, [entry.run.context], steps=STEPS)
-    entry = store.get(entry.run.id) or entry
-    return None if entry.status.final else entry
-
-
-def import_unknown(store: Store, names: Sequence[str]) -> list[str]:
-    """Add the running dev nodes of other machines on these contexts to the index; return warnings."""
-    warnings = []
-    for name in names:
-        try:
-            place = contexts.site(name)
-            base = configure.base_folder(*_wanted(place))
-            for each in connect.responding_backend(name).workspaces.holders(base):
-                of_other_machine(store, place, each)
-        except YurtError as error:
-            warnings.append(f"cannot look for dev nodes of other machines on {name}: {error.message}")
-    return warnings
 
 
 def check_context(name: str, where: str, context: str) -> None:
@@ -171,7 +144,7 @@ def backups(name: str, context: str = "") -> Backups:
         place, folder = contexts.site(last[0]), last[1]
     else:
         place = contexts.site(contexts.current_name(context))
-        folder = _folder(place, name)
+        folder = elsewhere.backups_folder(place, name)
     (found,) = connect.backend(place).workspaces.look([folder])
     return Backups(place, folder, found, name)
 
@@ -202,16 +175,6 @@ def recovery(there: Backups, version: Version, *, damaged: str = "") -> str:
     if whole is not None:
         ways.append(f"v{whole.number} is the newest version that is not damaged; see `yurt dev backups{named(name)}`")
     return "; ".join(ways) or f"see `yurt dev backups{named(name)}`"
-
-
-def _wanted(place: Context) -> tuple[Context, Facts | None]:
-    """Return a context with the settings that apply without options, and the facts about its site."""
-    return precedence.as_context(place.name, precedence.resolve(place, {})), facts_if_probed(place)
-
-
-def _folder(place: Context, name: str) -> str:
-    wanted, facts = _wanted(place)
-    return configure.backups_folder(wanted, facts, name)
 
 
 def is_known(name: str) -> bool:

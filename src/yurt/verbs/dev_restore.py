@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from yurt.dev import moments
+from yurt.dev.ask import part
 from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.lifecycle import outside_files
 from yurt.model.progress import Event, Watch, unwatched
@@ -70,7 +71,7 @@ def on_node(
         folder=str(answer.get("folder") or answer.get("workspace") or ""),
         here=False,
         aside=str(answer.get("aside") or ""),
-        paths=[_shown(str(each)) for each in answer.get("paths") or ()],
+        paths=[_shown(each) for each in part(entry, answer, "paths", list[str]) or ()],
     )
     return Result(kind="dev-restored", data=done)
 
@@ -127,9 +128,9 @@ def _restore(
     try:
         bring(there, number, here, watch, paths)
         if paths:
-            done = list(backup.restore_paths(str(here), number, list(paths), str(fresh), on_progress=on_progress))
-        else:
-            backup.restore(str(here), number, str(fresh), on_progress=on_progress)
+            done = backup.restore_paths(str(here), number, list(paths), str(fresh), on_progress=on_progress, acls=False)
+        else:  # users of the site in an access list may be others on this machine
+            backup.restore(str(here), number, str(fresh), on_progress=on_progress, acls=False)
         reset_modes(fresh)
         fresh.rename(target)
     except backup.MissingPathError as error:

@@ -8,6 +8,7 @@ from yurt.dev.views import DevNode
 from yurt.lifecycle.refresh.refresh import Refreshed, refresh_contexts
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites import folders
+from yurt.verbs import dev_elsewhere as elsewhere
 from yurt.verbs import dev_find
 from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
@@ -16,7 +17,8 @@ from yurt.verbs.steps import STEPS
 def status(name: str = "", *, context: str = "", watch: Watch = unwatched) -> Result[list[DevNode]]:
     """Return the unfinished dev nodes, or the one of this name; of one context, or of all.
 
-    Those of other machines are looked for on the given or the current context, and where there is one of this machine.
+    Those of other machines are looked for on the given or the current context, and where there is one of this machine;
+    on all contexts if there would be none.
     A site that does not respond is a warning; its dev nodes are as they were seen last. NotFoundError: there is none
     of this name.
     """
@@ -29,8 +31,12 @@ def status(name: str = "", *, context: str = "", watch: Watch = unwatched) -> Re
         refreshed = refresh_contexts(store, sorted(names), steps=STEPS)
     warnings = refreshed.warnings
     if not name:
-        others = {*names, context or contexts.current_name()} - set(refreshed.failed)
-        warnings += dev_find.import_unknown(store, sorted(others))
+        usual = {*names, context or contexts.current_name()}
+        others = usual if context or desks.unfinished(store) else {*usual, *elsewhere.everywhere()}
+        failed = elsewhere.import_all(store, sorted(others - set(refreshed.failed)))
+        for each, error in sorted(failed.items()):
+            why = elsewhere.why(each, error)
+            warnings.append(f"cannot look for dev nodes of other machines on {each}: {why}")
         warnings += dev_find.lost_nodes(store, context)
     known = [dev_find.known(store, name)] if name else desks.unfinished(store)
     found, notes = views.several([each for each in known if context in ("", each.entry.run.context)])

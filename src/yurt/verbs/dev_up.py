@@ -34,6 +34,7 @@ from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Entry, Store
 from yurt.verbs import dev_copy, dev_find
+from yurt.verbs.dev_elsewhere import of_other_machine
 from yurt.verbs.dev_find import Backups
 from yurt.verbs.dev_follow import Following, Waiting
 from yurt.verbs.dev_ssh import add_name
@@ -147,7 +148,7 @@ def _started(store: Store, request: Request, asked: Asked, watch: Watch) -> tupl
     wanted, facts = _wanted(place, request), facts_if_probed(place, watch=watch)
     folder = configure.backups_folder(wanted, facts, asked.name)
     (there,) = connect.backend(place).workspaces.look([folder])
-    other = dev_find.of_other_machine(store, place, there.holder)
+    other = of_other_machine(store, place, there.holder)
     if other is not None:
         return other, _ignored(asked, f"another machine started it as run {other.run.id}"), ""
     minutes, note = configure.time_limit(wanted, facts)

@@ -20,7 +20,7 @@ from yurt.model.context import Context
 from yurt.model.files import Gathered
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run, Status
-from yurt.model.site_words import MALFORMED, FileName, TreeId, shown
+from yurt.model.site_words import LATEST, MALFORMED, FileName, TreeId, shown
 from yurt.model.state import ATTEMPTS, CANCELLED
 from yurt.model.verdict import adopt, read_verdict
 from yurt.sites import connect, folders
@@ -39,10 +39,6 @@ OTHERS = "it has not finished and belongs to a yurt installation with a differen
 
 IMPOSSIBLE = (*MALFORMED, LookupError, ArithmeticError)
 """What parsers raise about records that no yurt has written."""
-
-
-LAST_MOMENT = 250_000_000_000.0
-"""In the year 9892: functions of time fail from the year 10000 on."""
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +143,7 @@ def _wrong(run: Run, folder: str, kind: str) -> str:
         "project": FileName.fits(run.project),
         "name": not run.name or FileName.fits(run.name.replace("/", "_")),
         "snapshot": not run.code.tree or TreeId.fits(run.code.tree),
-        "time of creation": 0 <= run.created < LAST_MOMENT,
+        "time of creation": 0 <= run.created < LATEST,
     }
     wrong = next((word for word, fits in words.items() if not fits), "")
     return f"has an invalid {wrong}" if wrong else ""

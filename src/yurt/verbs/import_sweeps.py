@@ -60,10 +60,10 @@ def statuses(
     verdict = read_sweep_verdict(gathered.files.get(layout.STATUS, b""))
     if verdict is not None:
         whole = adopt_sweep(whole, verdict)
-        for number, each in verdict.each():
-            if number < run.tasks and (number not in rows or not rows[number].final):
+        for number, each in verdict.each(run.tasks):
+            if number not in rows or not rows[number].final:
                 rows[number] = adopt(Status(attempts=attempts), each, None, now)
-        for number, native in verdict.native_of_each():
+        for number, native in verdict.native_of_each(run.tasks):
             if number in rows:
                 rows[number] = msgspec.structs.replace(rows[number], native=native)
     if layout.CANCEL in gathered.files:

@@ -104,7 +104,9 @@ LOCAL_ADVICE = "it starts when runs before it have finished: `yurt cluster local
 
 RACE_ADVICE = "it runs where it starts first, and is cancelled elsewhere; `yurt cluster` shows what is free"
 
-AGAIN_ADVICE = "it is restarted on the cluster that was first; to race again, `yurt cancel RUN`, then `yurt retry RUN`"
+AGAIN_ADVICE = (
+    "it is restarted where its checkpoints are; to race again without them, `yurt cancel RUN`, then `yurt retry RUN`"
+)
 
 
 def advice(native: str) -> str:

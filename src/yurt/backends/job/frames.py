@@ -8,6 +8,7 @@ from functools import cache
 from yurt.backends import scripts
 from yurt.backends.job import script, tar_members
 from yurt.model import layout
+from yurt.model.disk import number
 from yurt.model.files import Limits, Piece
 
 TAR = b"= tar\n"
@@ -24,7 +25,10 @@ def read_kept(answer: bytes, folders: Sequence[str], limits: Limits) -> dict[int
     whole: dict[str, list[str]] = {}
     records, end = {}, 0
     for name, pieces, at in _records(answer, whole):
-        records[int(name) - 1], end = pieces, at
+        position = number(name)
+        if position is None or not 0 < position <= len(folders):
+            raise ValueError("it has records of other runs than those that were asked for")
+        records[position - 1], end = pieces, at
     if not whole:
         return records
     files, complete = tar_members.read(answer[end + len(TAR) :]) if answer[end:].startswith(TAR) else ({}, False)
@@ -64,12 +68,11 @@ def _records(answer: bytes, whole: dict[str, list[str]]) -> Iterator[tuple[str, 
             if words[2:] == ["tar"]:
                 whole.setdefault(name, []).append(words[0])
                 continue
-            if len(words) != 3 or not words[1].isdigit() or not words[2].isdigit():
+            size, count = (number(words[1]), number(words[2])) if len(words) == 3 else (None, None)
+            if size is None or count is None or at + count > len(answer):
                 return
-            end = at + int(words[2])
-            if end > len(answer):
-                return
-            pieces[words[0]] = Piece(int(words[1]), answer[at:end])
+            end = at + count
+            pieces[words[0]] = Piece(size, answer[at:end])
             at = end
         yield name, pieces, at
 

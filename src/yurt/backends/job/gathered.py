@@ -18,8 +18,8 @@ def tasks_gatherer() -> str:
     return scripts.text("gather_tasks.sh", "job")
 
 
-LINE = re.compile(r"(\d+)/([^/:]+?)(?:\.d/text)?:(.*)")
-LOGGED = re.compile(rf"==> (\d+)/({re.escape(layout.METRICS)}) <==")
+LINE = re.compile(r"([0-9]{1,9})/([^/:]+?)(?:\.d/text)?:(.*)")
+LOGGED = re.compile(rf"==> ([0-9]{{1,9}})/({re.escape(layout.METRICS)}) <==")
 
 
 def read_tasks(text: str) -> dict[str, dict[int, Gathered]]:

@@ -1,7 +1,8 @@
 # Makes a run folder and submits its job; safe to retry. Needs gate.sh, unchanged.sh, receive.sh, env_state.sh and the
 # functions find_job and launch of the kind of context, and job_rest, before it.
 # arguments: PROJECT FOLDER TREE KIND BASE SIZES NONCE START SHARES ENV [OPTION]...
-# START is empty, or the number of a later start, if the last one finished without a successor.
+# START is empty, or the number of a later start, if the last one finished without a successor. It becomes 1 if a job
+# has passed the gate, but has not started anything.
 # For a sweep: the tasks to submit, in groups START:OFFSET:TASKS, TASKS as in sbatch --array.
 # SIZES describes standard input: the size of the code, then size and name of each file. Of @JOB@, it contains the
 # head; the function job_rest prints the rest. Files with = before the size come before the others, and not on standard
@@ -41,8 +42,9 @@ started() { # reports a closed gate: a job has won, or the user has cancelled th
   case $start in *:*) if [ -e "$run/@CANCEL@" ]; then echo "started cancelled" && exit 0; fi ;; esac
   [ -e "$run/@WINNER@" ] || [ -e "$run/@WINNER@.d" ] || return 1 # no process for an open gate
   winner=$(cd "$run" && read_written @WINNER@) || return
-  if [ -n "$start" ] && [ "$winner" != cancelled ] && (cd "$run" && ! read_written @EXIT@ && ! read_written "@START@$start") > /dev/null; then
-    nonce=${winner%%.*} # all starts of a run have the nonce of the first
+  # Without a record of the start, the job that won may be lost: whether it still comes is decided by the first to write that.
+  if [ "$winner" != cancelled ] && (cd "$run" && ! read_written @EXIT@ && ! read_written "@START@${start:-1}") > /dev/null; then
+    nonce=${winner%%.*} start=${start:-1} # all starts of a run have the nonce of the first
   else
     echo "started $winner" && exit 0
   fi

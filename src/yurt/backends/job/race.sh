@@ -3,7 +3,7 @@ take_claim() { # sets `unclaimed` to why your command must not start: race (anot
   unclaimed=stopped began_asking=$(date +%s) pause=1 asking=$nonce-$$-${born:-0}-${SLURM_RESTART_COUNT:-0}
   item=$(((race_first + race_step * ${YURT_TASK_INDEX:-0} + race_items) % race_items))
   rm -f @WANT@* # of an earlier start
-  while [ -z "$stopped" ] && ! is_cancelled; do
+  while [ -z "$stopped" ] && ! is_cancelled && ! read_written @EXIT@ > /dev/null; do
     holder=$(ask)
     case $holder in "$candidate") unclaimed='' ;; '' | *[!a-z0-9-]*) holder='' ;; *) unclaimed=race ;; esac
     [ -z "$holder" ] || break

@@ -72,7 +72,7 @@ submit_next_job() ( # submit_next_job K: submits a job for start K, not before `
   umask "$mask"
   if [ -n "$sweep" ]; then # an array of one task, so that the job name contains its number
     with_shares submit --dependency="afterany:$job" ${later:+--begin="$later"} ${held:+--hold} --job-name="yurt-${sweep##*/}+$YURT_TASK_INDEX" --array=0 \
-      --comment="yurt:${sweep##*/}:$1:$YURT_TASK_INDEX:0" @JOB@ "$nonce" "$1" "$YURT_TASK_INDEX" < /dev/null
+      --comment="${held:+race_wait }yurt:${sweep##*/}:$1:$YURT_TASK_INDEX:0" @JOB@ "$nonce" "$1" "$YURT_TASK_INDEX" < /dev/null
   else
     with_shares submit --dependency="afterany:$job" ${later:+--begin="$later"} ${held:+--hold --comment="race_wait yurt:${run##*/}"} @JOB@ "$nonce" "$1" < /dev/null
   fi

@@ -22,6 +22,7 @@ from yurt.hosts.base import Answer, refusal
 from yurt.model import layout
 from yurt.model.facts import Facts
 from yurt.model.run import Plan, Resources, RunRef
+from yurt.model.site_words import whole
 
 if TYPE_CHECKING:
     from yurt.backends.shell.claims import ShellClaims
@@ -236,10 +237,11 @@ class ShellBackend(ABC):
             return Placed(base_missing=True)
         if answer.code:
             raise self.failure(answer)
-        if room is None:
-            return read_placed(answer.text, sweep=bool(tasks))
-        before, _, output = answer.text.partition(f"\n{mark} placed\n")
-        return msgspec.structs.replace(read_placed(output, sweep=bool(tasks)), room=_read_room(mark, before, room))
+        with self.host.reading():
+            if room is None:
+                return read_placed(answer.text, sweep=bool(tasks))
+            before, _, output = answer.text.partition(f"\n{mark} placed\n")
+            return msgspec.structs.replace(read_placed(output, sweep=bool(tasks)), room=_read_room(mark, before, room))
 
     def hold(self, jobs: Sequence[str]) -> None:  # noqa: B027
         """Do nothing: there is no scheduler."""
@@ -318,7 +320,7 @@ def read_placed(text: str, *, sweep: bool) -> Placed:
     changed = [line.split(" ", 2)[1:] for line in lines if line.startswith("changed ")]
     building = "building" in lines
     lines = [line for line in lines if not line.startswith("changed ") and line != "building"]
-    files = ChangedFiles([name for _count, name in changed], int(changed[0][0])) if changed else ChangedFiles()
+    files = ChangedFiles([name for _count, name in changed], whole(changed[0][0])) if changed else ChangedFiles()
     word, _, rest = (lines or [""])[0].partition(" ")
     if word == "need-env":
         return Placed(needs_env=True, env_change=rest, changed=files)
@@ -354,4 +356,4 @@ def _own_values(plan: Plan) -> dict[str, bytes]:
 def read_gates(text: str) -> dict[int, str]:
     """Parse the contents of the gates of tasks: lines with a task number and the content."""
     pairs = (line.partition(" ") for line in text.splitlines())
-    return {int(number): winner for number, _, winner in pairs}
+    return {whole(number): winner for number, _, winner in pairs}

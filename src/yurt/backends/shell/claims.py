@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from yurt.backends import scripts
-from yurt.backends.answers import Want
+from yurt.backends.answers import LostStart, Want
 from yurt.backends.job import script
 from yurt.backends.shell import ownership
 from yurt.hosts import Host
@@ -40,6 +40,16 @@ class ShellClaims:
 
     def end(self, folder: str, item: int, who: str) -> str:
         return self._run([folder], 'me=$4 && end_claim "$1" "$2" "$3"; :', folder, str(item), who, _me(), own=True)
+
+    def give_up(self, folder: str, item: int, candidate: str, who: str) -> bool:
+        words = (folder, str(item), candidate, who, _me())
+        return bool(self._run([folder], 'me=$5 && give_up "$1" "$2" "$3" "$4"; :', *words, own=True))
+
+    def end_lost(self, folder: str, start: int, lease: int) -> LostStart:
+        answer = self._run(
+            [folder], 'me=$4 && end_lost "$1" "$2" "$3"; :', folder, str(start), str(lease), _me(), own=True
+        )
+        return "over" if answer == "over" else "keeps" if answer == "keeps" else "wait"
 
     def wants(self, folders: Sequence[str]) -> list[Want]:
         if not folders:

@@ -24,6 +24,41 @@ end_claim() { # end_claim FOLDER ITEM WHO: the holder counts no more; prints it,
   holder=$(read_written "$2.$round") || return 0
   write_once "$2.$round.dead" "$3" > /dev/null && printf '%s\n' "$holder"
 }
+give_up() { # give_up FOLDER ITEM CANDIDATE WHO: a candidate that never starts again counts no more; prints it if it ever held the item
+  cd "$1" || return
+  round=1 found=
+  while holder=$(read_written "$2.$round"); do
+    if [ "$holder" = "$3" ]; then write_once "$2.$round.dead" "$4" > /dev/null && found=$3 || return; fi
+    round=$((round + 1))
+  done
+  [ -z "$found" ] || printf '%s\n' "$found"
+}
+end_lost() { # end_lost FOLDER K LEASE: prints "over" once start K-1, which was lost, has ended for good and has no successor, or "wait"
+  # Prints "keeps" if it may have a successor: it was not lost, it left checkpoints, or start K has begun.
+  cd "$1" || return
+  lost=$(($2 - 1))
+  case $(read_written @EXIT@) in *'"cause":"raced"'*) echo over && return ;; ?*) echo keeps && return ;; esac
+  if ! read_written "@START@$2" > /dev/null && { read_written "@END@$lost" || find @CHECKPOINTS@ -type f 2> /dev/null | grep .; } > /dev/null; then
+    echo keeps && return
+  fi
+  # No job makes start K after this.
+  job=$(read_written "@START@$lost") && job=${job#*.}
+  case $(write_once "@START@$2" "raced.${job%%.*}.$me") in raced.*) ;; ?*) echo keeps && return ;; *) return 1 ;; esac
+  # As `fence` of heartbeat.sh, in several calls. A renamed file has the time at which it was renamed.
+  ran=$(stat -c '%Y %Z' "@BEAT@$lost.a" "@BEAT@$lost.b" 2> /dev/null | head -n 1)
+  write_once "@FENCED@$lost" "$me $ran" > /dev/null || return
+  for _try in 1 2 3 4 5 6; do
+    if mv -f "@BEAT@$lost.a" "@BEAT@$lost.gone" || mv -f "@BEAT@$lost.b" "@BEAT@$lost.gone"; then break; fi 2> /dev/null
+  done
+  make_files "@BEAT@$lost.gone" ".now.$me" || return
+  now=$(stat -c %Z ".now.$me") since=$(stat -c %Z "@BEAT@$lost.gone") # the clock of the disk
+  rm -f ".now.$me"
+  if [ -e "@BEAT@$lost.a" ] || [ -e "@BEAT@$lost.b" ] || [ "$now" -le $((since + $3 / 2 + $3 / 6)) ]; then echo wait && return; fi
+  read -r _who from to _rest << end
+$(read_written "@FENCED@$lost") $since $since
+end
+  write_once @EXIT@ "{\"code\":137,\"signal\":9,\"cause\":\"raced\",\"started\":$from,\"ended\":$to,\"seconds\":$((to - from)),\"restarts\":$((lost - 1))}" > /dev/null && echo over
+}
 wants() { # wants FOLDER…: prints each claim to carry: NUMBER-OF-FOLDER TASK WORD ITEM CANDIDATE; TASK is - without a sweep
   number=0
   for folder; do

@@ -13,7 +13,7 @@ from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model.calls import CallResult
 from yurt.model.files import Ended, Limits, Piece
-from yurt.model.site_words import MALFORMED
+from yurt.model.site_words import MALFORMED, whole
 
 BYTES, TASKS = 64 << 20, 2000
 """Limits of one request for results: it stops after so many bytes, and asks for at most so many tasks."""
@@ -50,8 +50,10 @@ def call_results(host: Host, folders: Sequence[str]) -> list[CallResult]:
     if answer.code:
         raise refusal(host.name, "cannot read the results", answer.errors)
     with host.reading():
-        found = {int(name) - 1: pieces for name, pieces in frames.read(answer.out)}
-    return [read_result(found[at]) for at in sorted(found)]
+        found = [(whole(name), pieces) for name, pieces in frames.read(answer.out)]
+        if [number for number, _pieces in found] != [*range(1, len(found) + 1)] or len(found) > len(folders):
+            raise ValueError("it has other results than those that were asked for")
+    return [read_result(pieces) for _number, pieces in found]
 
 
 def read_result(pieces: dict[str, Piece]) -> CallResult:

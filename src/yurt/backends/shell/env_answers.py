@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from yurt.model.env import EnvState, EnvTools, SitePython, UnusedEnv
+from yurt.model.site_words import count, moment, whole
 
 PYTHON_MODULE = re.compile(r"((?:[\w.+-]+/)*c?python3?/3\.\d[\w.+-]*)(?:\([\w:, ]*\))*$", re.IGNORECASE)
 """A line of `module -t avail` about a Python: `python/3.11.5(default)`, `Python/3.11.3-GCCcore-12.3.0`."""
@@ -30,7 +31,7 @@ def read_tools(mark: str, text: str, *, now: float) -> EnvTools:
         asked_at=now,
         machine=platform[0],
         libc=platform[1],
-        cpu_seconds=int(platform[2]) if platform[2].isdigit() else None,
+        cpu_seconds=whole(platform[2]) if platform[2].isdigit() else None,
         pythons=list({each.path: each for each in pythons}.values()),
         uv=tools.get("uv", ""),
         conda=tools.get("conda", "") or tools.get("mamba", ""),
@@ -57,10 +58,10 @@ def read_states(text: str) -> list[EnvState]:
             EnvState(
                 folder=folder,
                 condition=condition,  # type: ignore[arg-type]
-                entries=_number(size[0]),
-                kilobytes=_number(size[-1]),
-                installed=_number((lines.get("installed") or ["0"])[0]),
-                pack_kilobytes=_number((lines.get("pack") or ["0"])[0]),
+                entries=count(size[0]),
+                kilobytes=count(size[-1]),
+                installed=count((lines.get("installed") or ["0"])[0]),
+                pack_kilobytes=count((lines.get("pack") or ["0"])[0]),
                 phase=(lines.get("phase") or [""])[0],
                 built=_time(lines.get("ready")),
                 used=_time(lines.get("used")),
@@ -81,25 +82,21 @@ def read_unused(text: str) -> list[UnusedEnv]:
         word, _, rest = line.partition(" ")
         if word == "wheels":
             files, kilobytes = rest.split()
-            found.append(UnusedEnv(what="wheels", files=_number(files), kilobytes=_number(kilobytes)))
+            found.append(UnusedEnv(what="wheels", files=count(files), kilobytes=count(kilobytes)))
         elif word in ("env", "replaced"):
             address, files, kilobytes, used, definition = (*rest.split(" ", 4), "", "")[:5]
             found.append(
                 UnusedEnv(
                     what="environment" if word == "env" else "replaced",
                     address=address,
-                    files=_number(files),
-                    kilobytes=_number(kilobytes),
-                    used=float(used) if used else None,
+                    files=count(files),
+                    kilobytes=count(kilobytes),
+                    used=moment(used) if used else None,
                     definition=definition.encode(),
                 )
             )
     return found
 
 
-def _number(text: str) -> int:
-    return int(text) if text.isdigit() else 0
-
-
 def _time(values: Sequence[str] | None) -> float | None:
-    return float(values[0]) if values else None
+    return moment(values[0]) if values else None

@@ -116,7 +116,8 @@ class ShellEnvs:
         line = next((each for each in answer.text.splitlines() if each.startswith(f"{mark} ")), "")
         if answer.code or not line:
             raise refusal(self._host.name, "cannot read the wheelhouse", answer.errors)
-        return msgspec.json.decode(line.partition(" ")[2], type=SiteWheels)
+        with self._host.reading():
+            return msgspec.json.decode(line.partition(" ")[2], type=SiteWheels)
 
     def sums(self, paths: Sequence[str]) -> list[str]:
         """See `Envs.sums`."""

@@ -26,6 +26,9 @@ from yurt.model.site_words import NodeName, whole
 
 PATIENCE = 60.0
 
+LARGEST = 16 << 20
+"""Bytes that a command of yurt may print in a job."""
+
 NO_JOB = 143
 """Exit code of a script if the job has ended."""
 
@@ -63,11 +66,21 @@ class ShellExec:
     ) -> Asked:
         mark = f"yurt-code-{os.urandom(8).hex()} ".encode()
         command = f"({shlex.join(words)}); printf '\\n%s %d\\n' {mark.decode().strip()} $?"
-        rest, out = b"", []
+        rest, out, size = b"", list[bytes](), 0
         with ownership.stream(
-            self._host, [placement.folder], self.asked(command, placement.job), silence=silence
+            self._host,
+            [placement.folder],
+            self.asked(command, placement.job),
+            silence=silence,
+            part=f"job {placement.job}",
         ) as stream:
             for chunk in stream:
+                size += len(chunk)
+                if size > LARGEST:
+                    raise RefusedError(
+                        f"{self._host.name}: a command in job {placement.job} printed more than {LARGEST >> 20} MB",
+                        code="site-invalid",
+                    )
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     out.append(line)

@@ -14,6 +14,7 @@ from yurt.hosts.base import not_requested, refusal
 from yurt.hosts.ssh_errors import RETRY
 from yurt.model import layout
 from yurt.model.growth import OVERLAP, Growing, Kind, Reader
+from yurt.model.log_chunks import check_header
 from yurt.model.site_words import whole
 
 SILENCE = 120.0
@@ -115,3 +116,5 @@ def _files(host: Host, chunks: Iterator[bytes], marker: bytes) -> Iterator[tuple
                 start, seen, path = os.fsdecode(line).split(" ", 2)
                 header = Header(whole(start), seen, path)
             yield header, parts()
+        with host.reading():
+            check_header(held)

@@ -9,7 +9,7 @@ from yurt.backends.shell import ownership
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model.files import LogPosition, LogSink
-from yurt.model.log_chunks import LogChunks, hand_out
+from yurt.model.log_chunks import LogChunks, check_header, hand_out
 from yurt.model.site_words import whole
 
 SILENCE = 30.0
@@ -88,11 +88,13 @@ def many(
                     continue
                 line, newline, rest = held.partition(b"\n")
                 if not newline:
+                    with host.reading():
+                        check_header(held)
                     break
                 held = rest
                 with host.reading():
                     key, name, count = line.decode().split(" ")
-                    log = logs[whole(key) - 1] if key != "-" else None
+                    log = logs[whole(key) - 1] if key not in ("-", "0") else None
                     left = _mark(log, name, whole(count))
                 if name == "end" and log is not None:
                     on_end(log)

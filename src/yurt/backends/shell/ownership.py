@@ -109,9 +109,14 @@ def send(
 
 
 @contextlib.contextmanager
-def stream(host: Host, folders: Sequence[str], script: str, *arguments: str, silence: float) -> Iterator[Stream]:
-    """Run a script that uses these folders and yield its output. At the end: RefusedError if a folder is not safe."""
-    with host.stream(check(folders) + script, *arguments, silence=silence) as output:
+def stream(
+    host: Host, folders: Sequence[str], script: str, *arguments: str, silence: float, part: str = ""
+) -> Iterator[Stream]:
+    """Run a script that uses these folders and yield its output. At the end: RefusedError if a folder is not safe.
+
+    `part`: see `Host.stream`.
+    """
+    with host.stream(check(folders) + script, *arguments, silence=silence, part=part) as output:
         yield output
         if output.code in REFUSALS:
             raise refused(host.name, output.code, output.err.decode(errors="replace").strip())

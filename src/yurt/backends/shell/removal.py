@@ -13,6 +13,7 @@ from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
 from yurt.model import ids, layout
 from yurt.model.files import NOTHING, Held, Holdings, Measures, Removed, Survey, checked
+from yurt.model.site_words import whole
 
 LONG = 3600.0
 """Timeout of a removal in seconds; after a lost connection it continues on the host."""
@@ -53,7 +54,7 @@ def read_blocks(text: str) -> tuple[dict[str, int], list[list[str]], dict[str, s
     """Return bytes by folder; the lines of each run, with those of its tasks; and the measures of folders."""
     head, _, tail = text.partition("= runs\n")
     body, _, tail = tail.partition("= measures\n")
-    sizes = {path: int(size) * 1024 for size, _, path in (line.partition("\t") for line in head.splitlines()[1:])}
+    sizes = {path: whole(size) * 1024 for size, _, path in (line.partition("\t") for line in head.splitlines()[1:])}
     blocks: list[list[str]] = []
     for line in body.splitlines():
         if line.startswith("+"):
@@ -85,7 +86,7 @@ def _measures(found: Mapping[str, str], folder: str) -> Measures:
 def read_tasks(lines: Sequence[str]) -> dict[int, Measures]:
     """Parse the output of `measure_tasks`."""
     words = (line[1:].split() for line in lines)
-    return {int(number): Measures(*map(checked, measures)) for number, *measures in words if number.isdigit()}
+    return {whole(number): Measures(*map(checked, measures)) for number, *measures in words if number.isdigit()}
 
 
 def holdings(host: Host, base: str) -> Holdings:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from yurt.backends import scripts
 from yurt.model.quotas import KB, read_df, read_lfs, read_quota
+from yurt.model.site_words import whole
 from yurt.model.storage import OwnUse, StorageReport, TierPlace, TierUse
 
 
@@ -64,7 +65,7 @@ def uses(parts: Mapping[str, list[str]], places: Sequence[TierPlace]) -> list[Ti
 
 def _own(line: str) -> OwnUse:
     kind, size, files = line.split()
-    return OwnUse(kind=kind, bytes=int(size) * KB, files=int(files))
+    return OwnUse(kind=kind, bytes=whole(size) * KB, files=whole(files))
 
 
 def sections(mark: str, text: str) -> Mapping[str, list[str]]:

@@ -13,7 +13,7 @@ from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
 from yurt.model import layout, workspace
 from yurt.model.files import Pick, Progress
-from yurt.model.site_words import one_each
+from yurt.model.site_words import one_each, whole
 
 PIECE = 16 << 20
 """Bytes that one request uploads."""
@@ -86,19 +86,19 @@ class ShellWorkspaces:
             raise refusal(self._host.name, f"cannot write to {folder}", answer.errors)
         if answer.text.strip() == "there":
             return
-        whole = hashlib.sha256()
+        digest = hashlib.sha256()
         with file.open("rb") as content:
             with self._host.reading():
-                done, there = 0, int(answer.text)
+                done, there = 0, whole(answer.text.strip())
             while piece := content.read(PIECE):
-                whole.update(piece)
+                digest.update(piece)
                 new = piece[max(0, there - done) :]
                 if new:
                     at = max(there, done)
                     self._check(self._host.run(APPEND, folder, name, str(at), stdin=new, timeout=600), file.name)
                 done += len(piece)
                 moved(done)
-        self._check(self._host.run(PUBLISH, folder, name, whole.hexdigest(), timeout=600), file.name)
+        self._check(self._host.run(PUBLISH, folder, name, digest.hexdigest(), timeout=600), file.name)
 
     def _check(self, answer: Answer, name: str) -> None:
         """Raise an error if a part of an upload failed."""

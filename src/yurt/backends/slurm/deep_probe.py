@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from yurt.backends import scripts
 from yurt.backends.slurm.probe import sections
+from yurt.model.disk import number
 from yurt.model.facts import NodeFacts
 from yurt.model.sizes import MB
 
@@ -26,7 +27,7 @@ def read(mark: str, text: str, *, now: float) -> NodeFacts:
         internet=single.get("internet") == "yes",
         ssh=parts.get("ssh", ["no"])[0] == "yes",
         local_disk=disk,
-        local_free_mb=int(free) * 1024 // MB if free.isdigit() else None,
+        local_free_mb=None if (kb := number(free)) is None else kb * 1024 // MB,
         tools=dict(row[1].split(" ", 1) for row in rows if row[0] == "tool" and " " in row[1]),
         tmpdir=single.get("tmpdir") == "yes",
         cuda=single.get("cuda", ""),

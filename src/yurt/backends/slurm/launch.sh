@@ -1,8 +1,8 @@
 find_job() { # exits if a job of this run is in the queue, or if the queue cannot be read
   case $start in *:*)
     known=$(queue -u "$(id -un)" -o '%F %k') || exit 7
-    # The comments of groups that wait, or waited, for a home sync begin with that word.
-    known=$(printf '%s\n' "$known" | sed 's/^\([0-9]*\) home_sync[ed]* /\1 /') && return || exit 7 ;;
+    # The comments of groups that wait, or waited, for a home sync begin with that word; those of held races with another.
+    known=$(printf '%s\n' "$known" | sed -e 's/^\([0-9]*\) home_sync[ed]* /\1 /' -e 's/^\([0-9]*\) race_wait /\1 /') && return || exit 7 ;;
   esac
   found=$(queue -u "$(id -un)" -n "yurt-$id" -o %i) || exit 7
   for job in $found; do echo "live $job" && exit 0; done

@@ -9,8 +9,9 @@ import msgspec
 
 from yurt.backends import scripts
 from yurt.backends.slurm import states, wordings
-from yurt.model import ids, layout, tasks
+from yurt.model import disk, ids, layout, tasks
 from yurt.model.run import RunRef
+from yurt.model.site_words import count
 from yurt.model.state import OUT_OF_MEMORY, Observation, read_ending, read_metrics
 
 KILLED_FOR_MEMORY = "memory "
@@ -208,7 +209,7 @@ def _observation(
                 record="out_of_memory",
                 reason=OUT_OF_MEMORY,
                 native=seen.native if states.ended(seen.native) else states.NATIVES["out_of_memory"],
-                ended=seen.ended or (float(at) if at.isdigit() else None),
+                ended=seen.ended or disk.number(at),
             )
     if seen.ending is None or states.ended(seen.native) is not None:
         return seen
@@ -224,7 +225,7 @@ def _looked_at(
     found = Observation(
         winner="" if winner == "gone" else winner,
         gone=winner == "gone",
-        generation=int(generation) if generation.isdigit() else 0,
+        generation=count(generation),
         start=start,
         stopped=stopped,
         over=over,

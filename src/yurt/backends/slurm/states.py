@@ -138,6 +138,7 @@ NATIVES = {
     "idle": "TIMEOUT",
     "out_of_memory": "OUT_OF_MEMORY",
     "node_failed": "NODE_FAIL",
+    "raced": "NODE_FAIL",
 }
 """Slurm's state by the cause in exit.json."""
 

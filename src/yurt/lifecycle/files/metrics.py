@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from yurt.backends.kinds import kind_of
-from yurt.model import layout
-from yurt.model.site_words import MALFORMED
+from yurt.model import layout, metric_rows
 from yurt.store import Entry, Store
 
 if TYPE_CHECKING:
@@ -18,10 +16,6 @@ if TYPE_CHECKING:
 
 TAIL = 1 << 18
 """Bytes at the end of the file that are searched for the last value of each metric."""
-
-
-LONGEST = 1_000_000
-"""Bytes of a line that are read of a site; no row of metrics is longer, so that what is cut is left out."""
 
 
 class Metric(msgspec.Struct, frozen=True):
@@ -53,11 +47,12 @@ def every(store: Store, entry: Entry, files: Files) -> list[dict[str, Any]]:
     kept = store.kept(entry.run.id) if entry.status.final else None
     text = kept.metrics if kept is not None else b""
     if kept is None or len(text) < kept.metrics_size:
-        text = files.read(entry.run.folder, layout.METRICS, longest_line=LONGEST) or text
+        text = files.read(entry.run.folder, layout.METRICS, longest_line=metric_rows.LONGEST) or text
     found = []
     for line in text.split(b"\n"):
-        with contextlib.suppress(*MALFORMED):
-            found.append(msgspec.json.decode(line, type=dict[str, Any]))
+        row = metric_rows.row(line)
+        if row is not None:
+            found.append(row)
     return found
 
 
@@ -65,9 +60,8 @@ def of(text: bytes) -> list[Metric]:
     """Return the last value of each name, in order of first appearance. Incomplete lines are skipped."""
     found: dict[str, Metric] = {}
     for line in text.split(b"\n"):
-        try:
-            row = msgspec.json.decode(line, type=dict[str, Any])
-        except MALFORMED:
+        row = metric_rows.row(line)
+        if row is None:
             continue
         if "rank" in row:  # from another rank than the first: must not replace the values of the first
             continue

@@ -159,7 +159,15 @@ class _Sending:
         if error := self._no_packages.get(plan.setup.env):
             self._lacks_packages(run, plan.setup.env, error)
             return None
-        return None if _purged(self.store, plan, self.backend) else plan
+        return None if self._leaves(plan) or _purged(self.store, plan, self.backend) else plan
+
+    def _leaves(self, plan: Plan) -> bool:
+        """Whether a candidate of a race, whose start was lost, leaves the next one to new candidates."""
+        if plan.race is None or not plan.run.restart_policy.retries:
+            return False
+        from yurt.lifecycle.outbox import lost_start  # few runs are candidates
+
+        return lost_start.leaves(self.store, plan, self.backend.claims)
 
     def _settled(self, run: str, draft: bytes) -> Plan | None:
         """Complete the plan of a run whose site was never reached. None: the run has failed; the site rejects it."""

@@ -54,7 +54,8 @@ def submit(
         return ""  # cancelled in the meantime
     entry = store.get(run)
     start = entry.status.start if entry is not None else 1
-    if entry is not None and (start > 1 or entry.status.retries):
+    replaces = plan.run.retry_of if plan.race is not None else ""  # a candidate that failed
+    if entry is not None and (start > 1 or entry.status.retries or replaces):
         plan = _avoid_bad_nodes(store, plan)
     nonce = os.urandom(4).hex()
     needed = room.need(store, plan) if start == 1 else None

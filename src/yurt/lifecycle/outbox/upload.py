@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from yurt.lifecycle.outbox import claims
 from yurt.lifecycle.outbox.claims import Claim
-from yurt.model.progress import Event, Watch
+from yurt.model.progress import Event, Watch, patience
 
 if TYPE_CHECKING:
     from yurt.backends.answers import CodeParcel, Uploaded
@@ -87,9 +87,10 @@ class Uploader:
 
     def _wait_for_another(self, name: str) -> None:
         self._watch(Event(f"waiting for another yurt process that uploads the code of {self._plan.run.id}"))
-        while (claim := claims.take(name)) is None:
-            self._look("another yurt process is uploading its code")
-            time.sleep(0.2)
+        with patience(f"another yurt process that uploads the code of {self._plan.run.id}"):
+            while (claim := claims.take(name)) is None:
+                self._look("another yurt process is uploading its code")
+                time.sleep(0.2)
         claim.release()
 
     def _moved(self, count: int, total: int) -> None:

@@ -5,8 +5,6 @@ If the claims themselves are on that site, the race gets a new folder of claims 
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -15,9 +13,9 @@ import msgspec
 from yurt.config import contexts
 from yurt.errors import UnreachableError, YurtError
 from yurt.lifecycle.outbox.cancellations import request, tell_cancel
+from yurt.lifecycle.race.candidates import as_new, current_plans, send
 from yurt.lifecycle.race.prepare import Taker, choose, moved, prepare, silent_sites
-from yurt.lifecycle.race.submit import send
-from yurt.model import ids, layout
+from yurt.model import ids
 from yurt.model.progress import Watch
 from yurt.model.race import item_of
 from yurt.model.run import Plan, Race, Run, Status
@@ -39,12 +37,7 @@ def release(store: Store, whole: Plan, held: Held, who: str, watch: Watch) -> li
     """
     race, items, silent = whole.race, held.items, held.context
     assert race is not None
-    members = [
-        (entry, plan)
-        for name in store.candidates(race.id)
-        if (entry := store.get(name)) is not None and (plan := store.plan(name)) is not None
-    ]
-    others = _distinct([(entry, plan) for entry, plan in members if entry.run.context != silent])
+    others = [(entry, plan) for entry, plan in current_plans(store, race.id) if entry.run.context != silent]
     ready = [
         (entry, plan) for entry, plan in others if not store.draft(entry.run.id)
     ]  # their sites were reached before
@@ -53,7 +46,7 @@ def release(store: Store, whole: Plan, held: Held, who: str, watch: Watch) -> li
         for item in items:
             arbiter.end(race.folder, item, who)
         gone = [plan for entry, plan in ready if entry.status.final]
-        made = [_fresh(plan) for plan in gone]
+        made = [as_new(plan) for plan in gone]
     except UnreachableError:
         if race.arbiter != silent or not ready:
             raise
@@ -69,27 +62,11 @@ def release(store: Store, whole: Plan, held: Held, who: str, watch: Watch) -> li
     return [plan.run for plan in made]
 
 
-def _distinct(members: Sequence[tuple[Entry, Plan]]) -> list[tuple[Entry, Plan]]:
-    """Return the last candidate of each kind: an earlier release may have submitted some again."""
-    found = {(entry.run.context, msgspec.json.encode(entry.run.resources)): (entry, plan) for entry, plan in members}
-    return list(found.values())
-
-
-def _fresh(plan: Plan) -> Plan:
-    """Return a plan as a new run."""
-    created = time.time()
-    fresh = (ids.make_sweep if plan.run.tasks else ids.make)(created, int.from_bytes(os.urandom(4)))
-    folder = (layout.sweep if plan.run.tasks else layout.run)(plan.project_folder, fresh)
-    return msgspec.structs.replace(
-        plan, run=msgspec.structs.replace(plan.run, id=fresh, folder=folder, created=created)
-    )
-
-
 def _elsewhere(store: Store, whole: Plan, race: Race, others: Sequence[tuple[Entry, Plan]]) -> list[Plan]:
     """Open new claims on another site; and replace these candidates, whose jobs know only the old claims."""
     count = whole.run.tasks
     takers: list[Taker] = [
-        (contexts.site(plan.run.context), _unordered(_fresh(plan), count)) for _entry, plan in others
+        (contexts.site(plan.run.context), _unordered(as_new(plan), count)) for _entry, plan in others
     ]
     places = [place for place, _plan in takers]
     choice = choose(places, None, silent_sites(places))

@@ -10,10 +10,10 @@ import msgspec
 
 from yurt.errors import UnreachableError, YurtError
 from yurt.lifecycle.outbox import claims, refused
-from yurt.lifecycle.outbox.outbox import send_large, send_waiting
 from yurt.lifecycle.plan.request import Planned
 from yurt.lifecycle.plan.settle import with_plan
 from yurt.lifecycle.race import tend, ways
+from yurt.lifecycle.race.candidates import send
 from yurt.lifecycle.race.prepare import Taker, choose, moved, new_race, prepare, silent_sites
 from yurt.lifecycle.race.ways import Choice
 from yurt.model import ids
@@ -21,8 +21,7 @@ from yurt.model.context import Context
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.race import Mode
 from yurt.model.run import Plan, Status
-from yurt.sites import connect, early_answer
-from yurt.sites.fan_out import side_by_side
+from yurt.sites import early_answer
 from yurt.store import Entry, Store
 
 
@@ -152,33 +151,3 @@ def _give_up(store: Store, race: str) -> None:
     for candidate in store.candidates(race):
         store.remove(candidate)
     tend.present(store, entry, tend.NOBODY, tend.NOBODY, {})
-
-
-class Sent(msgspec.Struct, frozen=True):
-    """The candidates that their sites rejected, and the contexts on which some are left to submit; with the errors."""
-
-    refused: dict[str, YurtError] = {}
-    stopped: dict[str, YurtError] = {}
-
-
-def send(store: Store, names: Sequence[str], watch: Watch) -> Sent:
-    """Submit saved candidates, on all their contexts at once. What is left stays in the outbox."""
-    sent = Sent()
-
-    def one(name: str) -> None:
-        with store.twin() as index:
-            try:
-                backend = connect.responding_backend(name)
-                done = send_waiting(index, name, backend, watch)
-                sent.refused.update(done.refused)
-                if done.large:
-                    done = send_large(index, name, backend, done.large, watch, seconds=None)
-                    sent.refused.update(done.refused)
-                if done.stopped is not None:
-                    sent.stopped[name] = done.stopped
-            except YurtError as error:
-                sent.stopped[name] = error
-
-    if names:
-        side_by_side(one, list(dict.fromkeys(names)))
-    return sent

@@ -17,8 +17,9 @@ from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle.outbox import claims
 from yurt.lifecycle.outbox.cancellations import request, tell_cancel
 from yurt.model import ids, layout
-from yurt.model.race import ONLY, merged, task_of
+from yurt.model.race import ONLY, current, merged, task_of
 from yurt.model.run import Plan, Race, Run, Status
+from yurt.model.state import RACED_ON
 from yurt.model.tasks import Within
 from yurt.sites import connect
 from yurt.store import Entry, Store
@@ -54,25 +55,47 @@ def tend_one(store: Store, race: str) -> list[str]:
         return []
     before = _look(store, race)
     warnings = []
-    asked = True
+    asked, silent = True, ""
     try:
         _ask(store, plan.race, whole.run, before.members)
     except YurtError as error:
         warnings.append(f"race {race}: cannot find out who was first: {error.message}")
-        asked = isinstance(error, RefusedError)
+        asked, silent = isinstance(error, RefusedError), plan.race.arbiter
         if asked:  # the folder of claims is gone
             store.note_holders(race, _evident(before, store.holders(race), whole.run.tasks))
+    cancelled = whole.status.state == "cancelled"
+    if not cancelled and (lost := _lost_its_node(before, store.holders(race))) is not None:
+        warnings += _go_on(store, plan.race, *lost)
+        before = _look(store, race)
     holders = store.holders(race)
     withdraw(store, whole.run, before.members, holders)
-    _let_start(before.members, holders)
+    _let_start(before, holders)
     after = _look(store, race)
     # Another process may have seen by now how candidates ended that started after this one asked. So an item that
     # nobody holds is shown as it was before; and if nobody answered, it is not over.
-    present(store, whole, before, after, holders, asked=asked)
+    goes_on = _lost_its_node(after, holders) is not None
+    if not (goes_on and cancelled):
+        present(store, whole, before, after, holders, nobody=plan.run, asked=asked, silent=silent)
     decided = len(holders) >= max(1, whole.run.tasks)
-    if after.over and (decided or (before.over and asked)) and close(plan.race):
+    over = after.over and (cancelled or not goes_on)
+    if over and (decided or (before.over and asked)) and close(plan.race):
         store.close_race(race)
     return warnings
+
+
+def _lost_its_node(look: Look, holders: dict[int, str]) -> tuple[Entry, Plan] | None:
+    """Return the winner of a race that goes on without it."""
+    members = (each for each in look.members if each[0].run.id == holders.get(ONLY) and not each[0].run.tasks)
+    return next((each for each in members if each[0].status.reason == RACED_ON), None)
+
+
+def _go_on(store: Store, race: Race, lost: Entry, plan: Plan) -> list[str]:
+    from yurt.lifecycle.race import again  # rarely needed
+
+    try:
+        return again.go_on(store, race, plan, lost.status)
+    except YurtError as error:
+        return [f"race {race.id} does not go on yet: {error.message}"]
 
 
 class Look(NamedTuple):
@@ -173,13 +196,24 @@ def withdraw(store: Store, whole: Run, members: Sequence[tuple[Entry, Plan]], ho
                 tell_cancel(store, alive, connect.responding_backend(entry.run.context).runs)
 
 
-def _let_start(members: Sequence[tuple[Entry, Plan]], holders: dict[int, str]) -> None:
-    """Release a job that is held after its last question, which a yurt command has answered in the same moment."""
-    for entry, _plan in members:
-        if entry.status.state == "held" and UNANSWERED in entry.status.native and entry.run.id in holders.values():
+def _let_start(look: Look, holders: dict[int, str]) -> None:
+    """Release jobs that are held after their last question, which a yurt command has answered in the same moment."""
+    for entry, plan in look.members:
+        run, count = entry.run.id, entry.run.tasks
+        if count and plan.race is not None:
+            won = {task_of(plan.race, item, count) for item, holder in holders.items() if holder == run}
+            held = [each for task, each in look.tasks[run].items() if task in won and _is_unanswered(each)]
+            jobs = [each.job.partition("_")[0] for each in held if each.job]
+        else:
+            told = _is_unanswered(entry.status) and run in holders.values()
+            jobs = [f"jobname={layout.job_name(run)}"] if told else []
+        if jobs:
             with suppress(YurtError):
-                jobs = [f"jobname={layout.job_name(entry.run.id)}"]
                 connect.responding_backend(entry.run.context).runs.release(jobs)
+
+
+def _is_unanswered(status: Status) -> bool:
+    return status.state == "held" and UNANSWERED in status.native
 
 
 def _lost(store: Store, whole: Run, entry: Entry, plan: Plan, holders: dict[int, str]) -> Iterator[str]:
@@ -199,9 +233,20 @@ def _lost(store: Store, whole: Run, entry: Entry, plan: Plan, holders: dict[int,
 
 
 def present(
-    store: Store, whole: Entry, before: Look, after: Look, holders: dict[int, str], *, asked: bool = True
+    store: Store,
+    whole: Entry,
+    before: Look,
+    after: Look,
+    holders: dict[int, str],
+    *,
+    nobody: Run | None = None,
+    asked: bool = True,
+    silent: str = "",
 ) -> None:
-    """Update the record of the race: it stands for its winner, item by item. `before`: before somebody asked."""
+    """Update the record of the race: it stands for its winner, item by item. `before`: before somebody asked.
+
+    `nobody`: the race as it was before somebody won. `silent`: the arbiter, if it cannot decide now.
+    """
     if not after.members and whole.status.final:
         return  # cancelled before it had candidates
     count = whole.run.tasks
@@ -212,10 +257,14 @@ def present(
         own = (after if holder else before).of(item)
         if not holder and not asked and all(status.final for _run, status in own):
             continue
-        status = merged(own, holder)
+        status = merged(own if holder else current(own), holder)
+        if silent and not holder and status.state == "starting":
+            status = msgspec.structs.replace(
+                status, reason=f"{status.reason}; {silent}, which decides, does not respond"
+            )
         if not count:
             winner = next((run for run, _status in own if run.id == holder), None)
-            store.set_race(placed(whole.run, winner), _explained(whole.run.id, status, winner))
+            store.set_race(placed(whole.run, winner or nobody), _explained(whole.run.id, status, winner))
         elif known.get(item) != status:
             found[item] = status
     if found:
@@ -226,6 +275,9 @@ def _explained(race: str, status: Status, winner: Run | None) -> Status:
     """Return the status of a race that is its winner's, in other words where the winner alone does not say enough."""
     if winner is None:
         return status
+    if status.reason == RACED_ON:
+        how = f"its node failed on {winner.context}; it will be submitted again to all contexts"
+        return Status(state="waiting", reason=how)
     if status.state == "node_failed":
         how = f"{status.reason or 'its node failed'} on {winner.context}; race again with `yurt retry {race}`"
         return msgspec.structs.replace(status, reason=how)

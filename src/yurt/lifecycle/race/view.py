@@ -7,6 +7,7 @@ from collections import Counter
 from yurt.model import ids
 from yurt.model.race import ONLY, RaceCandidate, queue_seconds, task_of
 from yurt.model.run import Run
+from yurt.model.state import RACED_ON
 from yurt.store import Entry, Store
 
 
@@ -18,7 +19,7 @@ def candidates(store: Store, race: str) -> list[RaceCandidate]:
     found = []
     for entry in store.several(store.candidates(race)):
         run, status = entry.run, entry.status
-        lost = not run.tasks and decided and not won[run.id]
+        lost = not run.tasks and decided and not won[run.id] and status.reason != RACED_ON
         unsent = status.final and not status.job and status.submitted is None
         withdrawn = f"withdrawn{' before it was submitted' if unsent else ''}" if status.final else "being withdrawn"
         found.append(

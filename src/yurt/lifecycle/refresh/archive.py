@@ -16,7 +16,7 @@ from yurt.errors import YurtError
 from yurt.model import layout
 from yurt.model.files import Ended, Limits, Piece
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.model.run import Status
+from yurt.model.run import Run, Status
 from yurt.model.run_parts import Amount, Parts, ResultFile
 from yurt.model.state import read_ending
 from yurt.model.verdict import (
@@ -167,7 +167,7 @@ def _adopt(store: Store, entries: Sequence[Entry], found: dict[int, dict[str, Pi
         if "there" not in pieces:
             continue
         if run.tasks:
-            _adopt_sweep(store, run.id, read_sweep_verdict(_content(pieces, layout.STATUS)))
+            _adopt_sweep(store, run, read_sweep_verdict(_content(pieces, layout.STATUS)))
         elif run.task is not None:
             tasks.setdefault(run.sweep, {})[run.task] = pieces
         else:
@@ -198,17 +198,17 @@ def _measured(status: Status, samples: bytes) -> Status:
     return msgspec.structs.replace(status, usage=found)
 
 
-def _adopt_sweep(store: Store, sweep: str, verdict: SweepVerdict | None) -> None:
+def _adopt_sweep(store: Store, run: Run, verdict: SweepVerdict | None) -> None:
     if verdict is None:
         return
-    never = dict(verdict.each())
+    sweep, never = run.id, dict(verdict.each(run.tasks))
 
     def how(number: int, status: Status) -> Status:
         seen = not status.final or status.started or status.exit_code is not None
         return status if seen else adopt(status, never[number], None, 0)
 
     store.change_tasks(sweep, never, how, lambda status: adopt_sweep(status, verdict))
-    natives = dict(verdict.native_of_each())
+    natives = dict(verdict.native_of_each(run.tasks))
     differing = [
         number for number, each in store.tasks(sweep).items() if natives.get(number, each.native) != each.native
     ]

@@ -5,6 +5,7 @@ import os
 from typing import Dict
 
 from yurt.node.backup.entries import raw, text
+from yurt.node.backup.errors import BackupError, shown
 
 KEPT = ("user.", "system.posix_acl_")
 CAN = hasattr(os, "listxattr")
@@ -22,9 +23,15 @@ def read(path: bytes) -> bytes:
     return raw(json.dumps(found, sort_keys=True)) if found else b""
 
 
-def write(path: bytes, encoded: bytes) -> None:
-    """Set attributes that `read` returned. OSError if this file system has none."""
-    if encoded and CAN:
+def write(path: bytes, encoded: bytes, *, acls: bool = True) -> None:
+    """Set attributes that `read` returned, without `acls` no access lists. OSError if this file system has none."""
+    if not encoded or not CAN:
+        return
+    kept = KEPT if acls else KEPT[:1]
+    try:
         values: Dict[str, str] = json.loads(text(encoded))
         for name, value in values.items():
-            os.setxattr(path, name, raw(value), follow_symlinks=False)
+            if name.startswith(kept):
+                os.setxattr(path, name, raw(value), follow_symlinks=False)
+    except (ValueError, TypeError, AttributeError):
+        raise BackupError("the attributes of %s have an unknown form" % shown(path)) from None

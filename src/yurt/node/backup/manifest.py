@@ -6,16 +6,22 @@ A version names one index and lists what differs from it, so that it needs these
 import hashlib
 import json
 import os
+import re
 import zlib
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-from yurt.node.backup import storage
+from yurt.node.backup import bounds, storage
 from yurt.node.backup.entries import Entry, from_row, raw, row, text
 from yurt.node.backup.errors import BackupError, DamagedError, shown
 
 FORMAT = 1
 MARK = ', "check": "'
 FIRST_READ = 1 << 16
+LARGEST = 4 << 30
+"""Bytes of the rows of one file: a small one may expand to all of the memory."""
+FILE = re.compile(r"[pi][A-Za-z0-9][A-Za-z0-9._-]*")
+"""The names of packs and indexes."""
 
 Header = Dict[str, Any]
 
@@ -55,7 +61,8 @@ def encode(header: Header, rows: List[Any]) -> bytes:
 def decode(content: bytes, name: str) -> Tuple[Header, List[Any]]:
     """Return header and rows of a file. DamagedError names the file if it is damaged."""
     header, body = _parts(content, name)
-    rows: List[Any] = json.loads(zlib.decompress(body).decode("ascii"))
+    expand = zlib.decompressobj()
+    rows: List[Any] = json.loads(expand.decompress(body, LARGEST).decode("ascii"))
     return header, rows
 
 
@@ -101,26 +108,54 @@ def read_header(folder: str, number: int) -> Optional[Header]:
 
 
 def read(folder: str, number: int) -> Manifest:
-    """Return a version. BackupError if there is none; DamagedError if a file of it is damaged or missing."""
+    """Return a version. BackupError if there is none; DamagedError if a file of it is damaged or missing.
+
+    Its paths are below one folder, and what it needs are files of this folder, also if somebody else wrote it.
+    """
     path = os.path.join(folder, "v%d" % number)
     content = storage.read(path)
     if content is None:
         raise BackupError("there is no version v%d in %s; list them with `yurt dev backups`" % (number, shown(folder)))
-    header, rows = decode(content, path)
-    index = os.path.join(folder, header["index"])
+    with _well_formed(path):
+        header, rows = decode(content, path)
+        index = os.path.join(folder, _file(header["index"]))
+        packs = {_file(each[0]): _pack(*each) for each in header["packs"]}
+        names = list(packs)
     base = storage.read(index)
     if base is None:
         raise DamagedError(index, "missing")
-    index_header, index_rows = decode(base, index)
-    entries = {raw(each[0]): from_row(each, index_header["packs"]) for each in index_rows}
-    packs = [Pack(*each) for each in header["packs"]]
-    names = [each.name for each in packs]
-    for each in rows:
-        if len(each) > 1:
-            entries[raw(each[0])] = from_row(each, names)
-        else:
-            entries.pop(raw(each[0]), None)
-    return Manifest(header, entries, {each.name: each for each in packs}, {raw(each[0]) for each in rows})
+    with _well_formed(index):
+        index_header, index_rows = decode(base, index)
+        entries = {raw(each[0]): from_row(each, index_header["packs"]) for each in index_rows}
+    with _well_formed(path):
+        for each in rows:
+            if len(each) > 1:
+                entries[raw(each[0])] = from_row(each, names)
+            else:
+                entries.pop(raw(each[0]), None)
+        bounds.check(entries, packs)
+        differing = {raw(each[0]) for each in rows}
+    return Manifest(header, entries, packs, differing)
+
+
+@contextmanager
+def _well_formed(path: str) -> Iterator[None]:
+    """Turn what a file of an unknown form raises into a DamagedError: its checksum may be right."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError, zlib.error):
+        raise DamagedError(path) from None
+
+
+def _file(name: str) -> str:
+    """Return the name of an index or a pack. ValueError: it may be a path out of the folder."""
+    if not FILE.fullmatch(name):
+        raise ValueError
+    return name
+
+
+def _pack(name: str, size: int, checksum: str, content: int, number: int) -> Pack:
+    return Pack(name, int(size), str(checksum), int(content), int(number))
 
 
 def version_file(header: Header, packs: Dict[str, Pack], entries: Dict[bytes, Entry], differing: Set[bytes]) -> bytes:

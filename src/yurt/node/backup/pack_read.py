@@ -1,19 +1,20 @@
 """Reads a pack from the disk: a program expands it while its checksum is computed."""
 
 import errno
+import io
 import os
 import subprocess
 import tempfile
 import threading
 import zlib
-from typing import IO, Dict, Optional, Tuple
+from typing import IO, AbstractSet, Dict, Optional, Tuple, cast
 
 from yurt.node.backup import programs
 from yurt.node.backup.errors import BackupError, DamagedError, from_os
 from yurt.node.backup.manifest import Pack
-from yurt.node.backup.pipes import Pieces, enlarge
+from yurt.node.backup.pipes import PIECE, Pieces, enlarge
 from yurt.node.backup.progress import Progress
-from yurt.node.backup.tar_headers import Damaged, Member, members
+from yurt.node.backup.tar_headers import Damaged, Member, members, pick
 
 EXTRACT = ["-x", "-f", "-", "--no-same-owner", "-p"]
 
@@ -37,17 +38,32 @@ def list_pack(backups: str, pack: Pack, progress: Progress) -> Tuple[str, Dict[b
         return reading.check(), found
 
 
-def extract(backups: str, pack: Pack, target: bytes, progress: Progress) -> None:
-    """Extract all files of a pack into a folder. DamagedError if the pack is damaged: the folder is then unusable."""
+def extract(
+    backups: str, pack: Pack, names: AbstractSet[bytes], target: bytes, progress: Progress, *, acls: bool = True
+) -> None:
+    """Extract the regular files of these names from a pack into a folder; nothing else that is in it.
+
+    DamagedError if the pack is damaged: the folder is then unusable.
+    """
     with tempfile.TemporaryFile() as complaints, _Reading(backups, pack, complaints, progress) as reading:
-        enlarge(reading.output)
-        extractor = programs.start([*programs.tar(), *EXTRACT], reading.output, subprocess.DEVNULL, complaints, target)
+        summing = threading.Thread(target=reading.add_up, daemon=True)
+        summing.start()
+        command = [*programs.tar(acls=acls), *EXTRACT]
+        extractor = programs.start(command, subprocess.PIPE, subprocess.DEVNULL, complaints, target)
+        assert extractor.stdin is not None
         try:
-            reading.close_output()
-            reading.add_up()
+            enlarge(reading.output)
+            enlarge(extractor.stdin.fileno())
+            with io.BufferedWriter(cast("io.RawIOBase", extractor.stdin), PIECE) as pipe:
+                pick(Pieces(reading.output).read, names, pipe.write)
             code = extractor.wait()
+        except (Damaged, ValueError, IndexError):
+            raise DamagedError(reading.path) from None
+        except BrokenPipeError:
+            code = extractor.wait() or 1
         finally:
             programs.stop([extractor])
+            summing.join()
         if code and reading.is_intact():
             raise BackupError("cannot extract %s: %s" % (reading.path, programs.said(complaints)))
         reading.check()
@@ -81,11 +97,6 @@ class _Reading:
 
     def __exit__(self, *_: object) -> None:
         programs.stop([self._process])
-
-    def close_output(self) -> None:
-        """Leave the output to another program."""
-        assert self._process.stdout is not None
-        self._process.stdout.close()
 
     def add_up(self) -> None:
         """Compute size and checksum of the file."""

@@ -47,15 +47,16 @@ def of_pack(name: str) -> Compression:
     raise BackupError("the pack %s has an unknown compression" % name)
 
 
+ACLS = "--acls"
 _gnu: Dict[str, List[str]] = {}
 
 
-def tar() -> List[str]:
-    """Return the command of GNU tar, with its options for attributes if it has them."""
+def tar(*, acls: bool = True) -> List[str]:
+    """Return the command of GNU tar, with its options for attributes and access lists if it has them."""
     path = os.environ.get("PATH", "")
     if path not in _gnu:
         _gnu[path] = _find_tar()
-    return _gnu[path]
+    return [word for word in _gnu[path] if acls or word != ACLS]
 
 
 def _find_tar() -> List[str]:
@@ -68,7 +69,7 @@ def _find_tar() -> List[str]:
             continue
         if b"--no-unquote" in done.stdout:
             attributes = ["--xattrs", "--xattrs-include=user.*"] if b"--xattrs-include" in done.stdout else []
-            return [name, *attributes, *(["--acls"] if b"--acls" in done.stdout else [])]
+            return [name, *attributes, *([ACLS] if ACLS.encode() in done.stdout else [])]
     raise BackupError(MISSING % "GNU tar was")
 
 

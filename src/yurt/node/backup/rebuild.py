@@ -22,13 +22,21 @@ class Rebuild:
     """Restores entries into a folder that only this process uses."""
 
     def __init__(
-        self, backups: str, packs: Dict[str, Pack], entries: Dict[bytes, Entry], folder: bytes, progress: Progress
+        self,
+        backups: str,
+        packs: Dict[str, Pack],
+        entries: Dict[bytes, Entry],
+        folder: bytes,
+        progress: Progress,
+        *,
+        acls: bool = True,
     ) -> None:
         self.backups = backups
         self.packs = packs
         self.entries = entries
         self.folder = folder
         self.progress = progress
+        self.acls = acls
         self.folders = sorted(path for path in entries if stat.S_ISDIR(entries[path].key[MODE]) and path != ROOT)
 
     def run(self) -> Dict[bytes, Entry]:
@@ -51,16 +59,15 @@ class Rebuild:
             for path in [*reversed(self.folders), ROOT]:
                 entry = self.entries[path]
                 place = reach.path(path)
-                attributes.write(place, entry.extra)
+                attributes.write(place, entry.extra, acls=self.acls)
                 found[path] = entry._replace(key=self._check(reach, path, entry))
             found[ROOT] = found[ROOT]._replace(key=root_key(os.lstat(self.folder)))
         return found
 
     def _content(self, reach: Reach, pack: Pack, wanted: Dict[bytes, List[bytes]]) -> None:
-        """Restore regular files from one pack: in place if all its files are wanted under their names."""
-        straight = len(wanted) == pack.members and all(name in paths for name, paths in wanted.items())
-        if straight:
-            extract(self.backups, pack, self.folder, self.progress)
+        """Restore regular files from one pack: in place if they have their names in it."""
+        if all(name in paths for name, paths in wanted.items()):
+            extract(self.backups, pack, set(wanted), self.folder, self.progress, acls=self.acls)
             for name, paths in wanted.items():
                 self._link(reach, name, [path for path in paths if path != name])
             return
@@ -70,7 +77,7 @@ class Rebuild:
             number += 1
             staging = os.path.join(self.folder, STAGING + b"%d" % number)
         os.mkdir(staging, 0o700)
-        extract(self.backups, pack, staging, self.progress)
+        extract(self.backups, pack, set(wanted), staging, self.progress, acls=self.acls)
         for name, paths in wanted.items():
             try:
                 os.rename(os.path.join(staging, name), reach.path(paths[0]))

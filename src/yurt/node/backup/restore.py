@@ -15,19 +15,27 @@ from yurt.node.backup.rebuild import Rebuild
 from yurt.node.backup.saving import sure, wait_for_clock
 
 
-def restore(backups: str, number: int, target: str, state_folder: str = "", on_progress: OnProgress = None) -> None:
+def restore(
+    backups: str,
+    number: int,
+    target: str,
+    state_folder: str = "",
+    on_progress: OnProgress = None,
+    *,
+    acls: bool = True,
+) -> None:
     """Restore a version as `target`, which must not exist. It is complete on return; BackupError: it is not there.
 
     DamagedError: a file that it needs is missing or damaged, which is then noted for the next save of any node.
 
-    With a state folder, the next save of a Workspace there is incremental.
+    With a state folder, the next save of a Workspace there is incremental. Without `acls`, no access list is restored.
     """
     version = manifest.read(backups, number)
-    _restore(backups, version, version.entries, target, state_folder=state_folder, on_progress=on_progress)
+    _restore(backups, version, version.entries, target, state_folder=state_folder, on_progress=on_progress, acls=acls)
 
 
 def restore_paths(
-    backups: str, number: int, paths: Sequence[str], target: str, on_progress: OnProgress = None
+    backups: str, number: int, paths: Sequence[str], target: str, on_progress: OnProgress = None, *, acls: bool = True
 ) -> List[str]:
     """Restore some paths of a version, and what is below them, into a new folder `target`.
 
@@ -35,7 +43,7 @@ def restore_paths(
     """
     version = manifest.read(backups, number)
     wanted = _below(version.entries, _normal(paths), number)
-    _restore(backups, version, wanted, target, on_progress=on_progress)
+    _restore(backups, version, wanted, target, on_progress=on_progress, acls=acls)
     return sorted(os.fsdecode(path) for path, entry in wanted.items() if not stat.S_ISDIR(entry.key[0]))
 
 
@@ -73,6 +81,7 @@ def _restore(
     *,
     state_folder: str = "",
     on_progress: OnProgress = None,
+    acls: bool = True,
 ) -> None:
     target = os.path.abspath(target)
     if os.path.lexists(target):
@@ -86,7 +95,7 @@ def _restore(
         os.mkdir(fresh, 0o700)
         used = {entry.pack for entry in entries.values() if entry.pack}
         progress = Progress(on_progress, "restore", sum(version.packs[name].size for name in used))
-        rebuild = Rebuild(backups, version.packs, entries, os.fsencode(fresh), progress)
+        rebuild = Rebuild(backups, version.packs, entries, os.fsencode(fresh), progress, acls=acls)
         found = rebuild.run()
         progress.end()
         if state_folder:

@@ -61,7 +61,7 @@ class Requests:
         raise NodeError("unknown request %r" % do)
 
     def _wait(self, task: Task, send: Send) -> Dict[str, Any]:
-        last, quiet = None, 0.0
+        last, quiet = None, QUIET  # the first line at once: the client knows that the dev node answers
         while not task.wait(PAUSE):
             progress, quiet = self._desk.status.get("progress"), quiet + PAUSE
             if progress != last or quiet >= QUIET:

@@ -9,16 +9,12 @@ from typing import Any
 
 import msgspec
 
-from yurt.model import event_file
-from yurt.model.site_words import MALFORMED
+from yurt.model import event_file, metric_rows
 from yurt.tracking.mlflow.names import name_of
 
 LARGEST = 2**63 - 1
 FLOAT_MAX = 1.7976931348623157e308
 """MLflow's databases store infinite values as this one."""
-
-NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-"""Values that yurt.log writes as texts."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -74,11 +70,15 @@ def read(source: Source, since: Position | None) -> Iterator[tuple[list[Point], 
     parse = _mlflow_line(source.metric) if source.metric else _yurt_line
     with source.file.open("rb") as file:
         file.seek(offset)
-        for line in file:
-            if not line.endswith(b"\n"):
-                return
+        while line := file.readline(metric_rows.LONGEST + 1):
+            found = parse(line, counts) if line.endswith(b"\n") else []
             offset += len(line)
-            yield parse(line, counts), Position(source.generation, offset, dict(counts))
+            while line and not line.endswith(b"\n"):  # the rest of a line that is too long
+                line = file.readline(metric_rows.LONGEST)
+                offset += len(line)
+            if not line:
+                return
+            yield found, Position(source.generation, offset, dict(counts))
 
 
 def names(sources: Iterable[Source]) -> set[str]:
@@ -100,25 +100,24 @@ def _events(source: Source, since: Position) -> Iterator[tuple[list[Point], Posi
 
 
 def _yurt_line(line: bytes, counts: dict[str, int]) -> list[Point]:
-    try:
-        row = msgspec.json.decode(line, type=dict[str, Any])
-    except MALFORMED:
+    row = metric_rows.row(line)
+    if row is None:
         return []
     time = row.pop("time", None)
     step = row.pop("step", None)
     if "rank" in row or not _is_number(time):  # metrics of other ranks would mix with those of the first
         return []
     found = []
-    for key, text in row.items():
-        value = NOT_FINITE.get(text, text) if isinstance(text, str) else text
-        if not _is_number(value):
+    for key, each in row.items():
+        value = metric_rows.number(each)
+        if value is None:
             continue
         if _is_number(step):
             at = _whole(step)
         else:
             at = counts.get(key, 0)
             counts[key] = at + 1
-        found.append(Point(name_of(key), float(value), _whole(time * 1000), at))
+        found.append(Point(name_of(key), value, _whole(time * 1000), at))
     return found
 
 
@@ -140,4 +139,4 @@ def _is_number(value: Any) -> bool:
 
 def _whole(value: float) -> int:
     """Return a number as MLflow's databases can store it."""
-    return int(max(-LARGEST, min(LARGEST, value))) if math.isfinite(value) else 0
+    return int(max(-LARGEST, min(LARGEST, value))) if isinstance(value, int) or math.isfinite(value) else 0

@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from yurt import private
-from yurt.model import params
-from yurt.model.site_words import MALFORMED
+from yurt.model import metric_rows, params
+from yurt.model.metric_rows import number
 
 METRICS_FILE = "events.out.tfevents.0000000000.yurt"
 HPARAMS_FILE = "events.out.tfevents.9999999999.yurt.hparams"
@@ -21,7 +19,6 @@ HPARAMS_FILE = "events.out.tfevents.9999999999.yurt.hparams"
 PIECE = 4 << 20
 """Bytes that are converted at a time."""
 
-NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 LARGEST_STEP = 2**63 - 1
 
 _OWN = ("time", "step", "rank")
@@ -63,15 +60,15 @@ class Converted:
             row = _row(line)
             if row is None:
                 continue
-            number, self._rows = self._rows, self._rows + 1
-            self._time = _number(row.get("time")) or self._time
+            at, self._rows = self._rows, self._rows + 1
+            self._time = number(row.get("time")) or self._time
             values = [
                 Summary.Value(tag=name, simple_value=value)
                 for name, each in row.items()
-                if name not in _OWN and (value := _number(each)) is not None
+                if name not in _OWN and (value := number(each)) is not None
             ]
             if values:
-                event = Event(wall_time=self._time, step=_step(row.get("step"), number), summary=Summary(value=values))
+                event = Event(wall_time=self._time, step=_step(row.get("step"), at), summary=Summary(value=values))
                 made.append(record(event.SerializeToString()))
         return made
 
@@ -105,29 +102,15 @@ def record(content: bytes) -> bytes:
 
 def _row(line: bytes) -> dict[str, Any] | None:
     """Return a line that the first process of the run logged."""
-    try:
-        row = msgspec.json.decode(line, type=dict[str, Any])
-    except MALFORMED:
-        return None
-    return None if row.get("rank") else row
+    row = metric_rows.row(line)
+    return None if row is None or row.get("rank") else row
 
 
-def _number(value: Any) -> float | None:
-    if isinstance(value, str):
-        return NOT_FINITE.get(value)
-    if not isinstance(value, int | float):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-
-
-def _step(value: Any, number: int) -> int:
+def _step(value: Any, at: int) -> int:
     """Return the step of a row; its number if it has none."""
-    step = _number(value)
+    step = number(value)
     if step is None or not math.isfinite(step):
-        return number
+        return at
     exact = value if isinstance(value, int) else int(step)
     return max(-LARGEST_STEP, min(LARGEST_STEP, exact))
 
@@ -137,5 +120,5 @@ def _hparam(value: Any) -> bool | float | str:
     value = params.typed(value) if isinstance(value, str) else value
     if isinstance(value, bool):
         return value
-    number = None if isinstance(value, str) else _number(value)
-    return params.summary(value) if number is None else number
+    found = None if isinstance(value, str) else number(value)
+    return params.summary(value) if found is None else found
