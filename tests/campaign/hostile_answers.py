@@ -22,16 +22,18 @@ from yurt.backends.shell.envs import ShellEnvs
 from yurt.backends.shell.files import ShellFiles
 from yurt.backends.shell.workspaces import ShellWorkspaces
 from yurt.backends.slurm.backend import SlurmBackend
+from yurt.cli import render
 from yurt.config import facts as recorded_facts
 from yurt.config import paths
 from yurt.dev import connect, desks, holder, ssh_config, views
+from yurt.homesync import backups, guard, versions
 from yurt.homesync.config import Homes
 from yurt.homesync.places import Place
 from yurt.hosts import tar
 from yurt.hosts.base import Answer
 from yurt.hosts.ssh import SshHost
 from yurt.lifecycle.files.transfer import Wanted
-from yurt.model import layout
+from yurt.model import layout, workspace
 from yurt.model.context import Context
 from yurt.model.files import Ended, KeepItem, Limits, LogPosition, Pick
 from yurt.model.growth import Growing
@@ -49,7 +51,7 @@ from yurt.store import Entry, Found
 from yurt.tracking import labels
 from yurt.tracking.followed import Followed
 from yurt.tracking.mlflow import wanted as mlflow
-from yurt.verbs import dev_ssh, import_
+from yurt.verbs import dev_find, dev_ssh, import_
 
 RUN, SWEEP, MARK = "1nfkaf7-c1w10", "s1nfkaf7-c1w10", "yurt-mark"
 BASE = "/scratch/alice/yurt"
@@ -388,6 +390,38 @@ def _home(site: Site) -> None:
         assert place.root.startswith("/")
 
 
+@contextlib.contextmanager
+def _homes(site: Site) -> Iterator[list[Place]]:
+    place = Place(CONTEXT.name, Homes())
+    with mock.patch.object(Place, "host", site), mock.patch.object(Place, "root", "/home/alice"):
+        yield [place]
+
+
+def _home_versions(site: Site) -> None:
+    with _homes(Site(site.folder, site._content.replace(b"\n", b"\0"))) as places:
+        found, errors = versions.look(places, {CONTEXT.name: ["a", "b"]})
+    assert errors or len(found[CONTEXT.name]) == 2
+    assert all(re.fullmatch("[0-7]{0,3}", each.mode) for each in found[CONTEXT.name].values())
+
+
+def _home_backups(site: Site) -> None:
+    with _homes(site) as places:
+        for each in backups.listed(places).backups:
+            render.moment(each.modified)
+
+
+def _home_sizes(site: Site) -> None:
+    with _homes(site) as places:
+        guard.survey(places, "")
+
+
+def _version(site: Site) -> None:
+    line = f"folder\nversion v1 {site._content.decode(errors='surrogateescape')}\n"
+    for each in workspace.read(line)[0].versions:
+        dev_find.clock(each.time)
+        render.moment(each.time)
+
+
 def _words(site: Site) -> None:
     text = site._content.decode(errors="surrogateescape")
     for kind in (NodeName, UserName, SitePath):
@@ -675,6 +709,14 @@ ANSWERS = [
         '"index":"i1","packs":[["p1",1]]}\nsize 10\n',
         lambda site: ShellWorkspaces(site).look(["/w"]),
     ),
+    Recorded(
+        "a version of a workspace",
+        {"version": {"number": 1, "time": 1.0, "size": 5, "note": "x"}, "index": "i1", "packs": [["p1", 1]]},
+        _version,
+    ),
+    Recorded("home versions", "f\n5\n17.5\n644\n\nabc\n\nd\n5\n17.5\n755\n\n\n3\n", _home_versions),
+    Recorded("home backups", "f 5 17.5 20261117T035512Z-k3x/a/b\n", _home_backups),
+    Recorded("home sizes", f"3 100 7 folder\n{MARK} blocks\nh\n/dev/x 9 1 8 1% /\n", _home_sizes),
     Recorded("holders", "0.1 a-run\n0.1.dead me\n1.1 b-run\n", lambda site: ShellClaims(site).holders("/races/r")),
     Recorded("wants", "0 - word 3 run\n0 1 word 3 run\n", lambda site: ShellClaims(site).wants([FOLDER])),
     Recorded("environments", STATE, lambda site: ShellEnvs(site).look([f"{BASE}/envs/abc"])),

@@ -436,3 +436,21 @@ def test_a_connection_to_the_server_is_used_again(front: Front, path: Path) -> N
     assert Client(front).ask("GET /until-end HTTP/1.1", has).body == b"until the end"
     for _time in range(3):
         assert Client(front).ask("GET / HTTP/1.1", has).status == 200
+
+
+def test_a_server_that_never_answers_keeps_no_connection(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the client has gone; else they would add up to the most that a front has."""
+    monkeypatch.setattr(fronts, "PATIENCE", 0.4)
+    with socket.socket(socket.AF_UNIX) as silent, Front(path, "TensorBoard") as front:
+        silent.bind(str(path))
+        silent.listen()
+        silent.settimeout(20)
+        client = Client(front)
+        client.send(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{front.port}\r\n{cookie(front)}\r\n\r\n")
+        server, _where = silent.accept()
+        with server:
+            server.settimeout(20)
+            assert server.recv(1 << 16).startswith(b"GET / ")
+            client.file.close()
+            client.socket.close()
+            assert server.recv(1) == b"", "the front has left"

@@ -21,7 +21,10 @@ from yurt.errors import UnreachableError
 from yurt.model.progress import on_slow, report_slow
 from yurt.node import tunnel as far
 from yurt.services import forward
+from yurt.services import tunnel as tunnels
 from yurt.services.tunnel import Tunnel, command
+
+BOMB = zlib.compress(bytes(10 << 20))
 
 
 class Program:
@@ -172,6 +175,74 @@ def test_one_line_during_a_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     finally:
         on_slow(None)
     assert slow == ["afterwards"]
+
+
+def test_a_connection_that_says_nothing_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tunnels, "PATIENCE", 0.3)
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "far"))
+        silent.listen()
+
+        async def play(path: Path, _tunnel: Tunnel) -> None:
+            reader, _writer = await asyncio.open_unix_connection(path)
+            assert await reader.read() == b""
+
+        with_tunnel(tmp_path, play, [], tmp_path / "far")
+
+
+def test_connections_at_the_same_time_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tunnels, "MOST", 1)
+    Program(tmp_path / "far")
+
+    async def play(path: Path, _tunnel: Tunnel) -> None:
+        reader, writer = await asyncio.open_unix_connection(path)
+        more, _writer = await asyncio.open_unix_connection(path)
+        assert await more.read() == b""
+        writer.write(b"5\n")
+        writer.write_eof()
+        assert right(await reader.read(), 5, b"")
+
+    with_tunnel(tmp_path, play, [], tmp_path / "far")
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        (far.HEAD.pack(far.DATA, 1, far.CHUNK) + bytes(far.CHUNK)) * 100,
+        far.HEAD.pack(far.DATA, 1, 1 << 31) + bytes(1 << 20),
+        far.HEAD.pack(far.PACKED, 1, len(BOMB)) + BOMB,
+        far.HEAD.pack(far.PACKED, 1, 5) + b"other",
+    ],
+    ids=["without credit", "large", "packed", "not packed"],
+)
+def test_a_far_end_that_sends_more_than_it_may_is_left(
+    frames: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site must not fill the memory of this machine."""
+    monkeypatch.setattr(tunnels, "LOOKS", (0.0, 0.0))
+    (tmp_path / "frames").write_bytes(frames)
+    size = len(tunnels.SOURCE.read_bytes()) + far.HEAD.size
+    code = f"import sys; o = sys.stdout.buffer; o.write({far.MAGIC!r}); o.flush(); sys.stdin.buffer.read({size}); "
+    code += f"o.write(open('{tmp_path}/frames', 'rb').read()); o.flush(); sys.stdin.buffer.read()"
+    words: list[str] = []
+
+    async def main() -> None:
+        tunnel = Tunnel(lambda: [sys.executable, "-c", code], on_word=words.append)
+        server = await asyncio.start_unix_server(tunnel.accept, tmp_path / "near")
+        running = asyncio.create_task(tunnel.run())
+        try:
+            async with asyncio.timeout(20):
+                _reader, writer = await asyncio.open_unix_connection(tmp_path / "near", limit=1000)
+                while not words:
+                    await asyncio.sleep(0.01)
+                writer.close()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            server.close()
+
+    asyncio.run(main())
+    assert "connecting again" in words[0]
 
 
 def test_nothing_listens(tmp_path: Path) -> None:

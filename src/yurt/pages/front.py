@@ -175,8 +175,32 @@ class _Connection:
 
     def __init__(self, front: Front, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._front, self._reader, self._writer = front, reader, writer
+        self._moved = 0.0
+        """When the server sent something last."""
 
     async def serve(self) -> None:
+        """Serve requests until the client ends the connection.
+
+        If the client has ended it and the server sends nothing for some time, as on a site that no longer responds,
+        this task is cancelled: nobody waits for the rest.
+        """
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+
+        async def leave() -> None:
+            ended = 0.0
+            while not ended or loop.time() - max(ended, self._moved) < PATIENCE:
+                await asyncio.sleep(PATIENCE / 4)
+                ended = ended or (loop.time() if self._reader.at_eof() else 0.0)
+            task.cancel()
+
+        leaving = asyncio.create_task(leave())
+        try:
+            await self._requests()
+        finally:
+            leaving.cancel()
+
+    async def _requests(self) -> None:
         patience = PATIENCE
         while True:
             async with asyncio.timeout(patience):
@@ -327,6 +351,7 @@ class _Connection:
             self._writer.write(first + (bodies.chunk(piece) if chunked else piece))
             first = b""
             await self._writer.drain()
+            self._moved = asyncio.get_running_loop().time()
         self._writer.write(first + (bodies.LAST if chunked else b""))
         await self._writer.drain()
 

@@ -59,6 +59,12 @@ LOOKS = (0.5, 2.0)
 START = 30.0
 """Seconds that the program has to reach the node the first time."""
 
+MOST = 256
+"""Connections of this machine at the same time; one more is closed."""
+
+PATIENCE = 60.0
+"""Seconds that a connection may wait for the node, and then for the first byte of either side."""
+
 FIRST, LONGEST = 0.5, 15.0
 """Seconds to wait before the program is started again: at first, and at most."""
 
@@ -142,7 +148,7 @@ class Tunnel:
         """
         self._start, self._is_over, self._has_other, self._on_word = start, is_over, has_other, on_word
         self._links: dict[int, _Link] = {}
-        self._numbers = 0
+        self._numbers = self._open = 0
         self._reached = False
         """Whether the far end has ever been reached."""
         self._up = asyncio.Event()
@@ -154,23 +160,30 @@ class Tunnel:
         """When the far end counts as lost."""
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carry one connection of this machine."""
+        """Carry one connection of this machine. One that says nothing, or too many at once, are closed."""
+        self._open += 1
         try:
-            await self._up.wait()
+            if self._open > MOST:
+                return
+            async with asyncio.timeout(PATIENCE):
+                await self._up.wait()
             self._numbers += 1
             link = _Link(self._numbers, writer)
             self._links[link.number] = link
             self._send(OPEN, link.number)
+            silent = asyncio.get_running_loop().call_later(PATIENCE, link.end_if_silent)
             try:
                 await asyncio.gather(self._upwards(link, reader), link.downwards(self._send))
             finally:
+                silent.cancel()
                 if self._links.pop(link.number, None) is not None:
                     self._send(CLOSE, link.number)
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
             pass
         except asyncio.CancelledError:
             pass  # the loop ends; in Python 3.11, asyncio prints a traceback if this task ends as a cancelled one
         finally:
+            self._open -= 1
             writer.close()
 
     async def first(self, then: Callable[[], None]) -> None:
@@ -291,6 +304,7 @@ class Tunnel:
     async def _upwards(self, link: _Link, reader: asyncio.StreamReader) -> None:
         """Send what this machine writes."""
         while part := await reader.read(CHUNK):
+            link.silent = False
             while part:
                 room = await link.room()
                 self._send(DATA, link.number, min(room, len(part)), part[:room])
@@ -323,10 +337,18 @@ class _Link:
         self._gone = False
         self._waiting = 0
         """Bytes that the far end has sent without credit."""
+        self.silent = True
+        """Whether no side has sent a byte."""
+
+    def end_if_silent(self) -> None:
+        if self.silent:
+            self.take(CLOSE, 0, b"")
+            self._writer.transport.abort()
 
     def take(self, kind: int, length: int, content: bytes) -> None:
         """Receive a frame of the far end."""
         if kind == DATA:
+            self.silent = False
             self._waiting += len(content)
             if self._waiting > WINDOW:  # it sends at most that before it gets credit
                 raise _Broken

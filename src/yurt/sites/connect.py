@@ -70,6 +70,11 @@ def check_responds(
         )
 
 
+def is_here(name: str) -> bool:
+    """Whether the runs of a context are on this machine."""
+    return kind_of(contexts.named(name).type).here
+
+
 def slots() -> dict[str, int]:
     """Return the processes of the runs on this machine that have a slot or wait for one."""
     from yurt.backends.local import waiter

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from pathlib import Path
 from yurt import private
 from yurt.config import paths, secrets
 from yurt.errors import RefusedError, UserError
+from yurt.tracking import wandb_log
 
 FILES = ("/wandb/offline-run-*/*.wandb", "/wandb/offline-run-*/*/**")
 """What to fetch of the results of a run. Not the files beside the log in which wandb notes what it has uploaded."""
@@ -72,8 +74,9 @@ def copies(run: str) -> Path:
 
 
 def folders(run: str) -> list[Path]:
-    """Return the copied folders of a run, in order of time."""
-    return sorted(each.parent for each in copies(run).glob("wandb/offline-run-*/*.wandb"))
+    """Return the copied folders of a run, in order of time. A link is none: it leads to other files of this machine."""
+    found = {each.parent for each in copies(run).glob("wandb/offline-run-*/*.wandb")}
+    return sorted(each for each in found if not (each.is_symlink() or each.parent.is_symlink()))
 
 
 def forget(run: str) -> None:
@@ -102,12 +105,19 @@ def environment() -> dict[str, str]:
     return found
 
 
-def upload(command: list[str], folder: Path, env: dict[str, str], on_output: Callable[[bytes], None]) -> str:
+def upload(
+    command: list[str], folder: Path, env: dict[str, str], on_output: Callable[[bytes], None], *, from_site: bool = True
+) -> str:
     """Give a folder to `wandb sync`; return why it was not uploaded, else an empty text.
 
-    It may be repeated: W&B takes a folder with the same run id for the same run.
+    It may be repeated: W&B takes a folder with the same run id for the same run. If it comes `from_site`, its log must
+    name no file of this machine.
     """
-    _remove_links(folder)
+    _keep_own_files(folder)
+    if from_site:
+        for log in sorted(folder.glob("*.wandb")):
+            if why := wandb_log.problem(log, folder / "files", staging()):
+                return why
     lines: list[bytes] = []
     # wandb reads settings from ./wandb, and writes logs there.
     with tempfile.TemporaryDirectory(prefix="sync-", dir=home()) as empty:
@@ -162,9 +172,16 @@ def forget_uploads(folder: Path) -> None:
         mark.unlink()
 
 
-def _remove_links(folder: Path) -> None:
-    """Remove links out of a folder: wandb would upload the file of this machine that they point to."""
+def staging() -> Path:
+    """Return the folder in which wandb keeps copies of the user's artifacts until they are uploaded."""
+    data = os.environ.get("WANDB_DATA_DIR") or f"{os.environ.get('XDG_DATA_HOME') or '~/.local/share'}/wandb"
+    return Path(data).expanduser().absolute() / "artifacts" / "staging"
+
+
+def _keep_own_files(folder: Path) -> None:
+    """Remove links out of a folder: wandb would upload the file of this machine that they point to. Also pipes."""
     inside = os.path.realpath(folder)
     for each in list(folder.rglob("*")):
-        if each.is_symlink() and not os.path.realpath(each).startswith(f"{inside}/"):
+        leads_out = each.is_symlink() and not os.path.realpath(each).startswith(f"{inside}/")
+        if leads_out or stat.S_IFMT(each.lstat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
             each.unlink()

@@ -115,7 +115,10 @@ def ended(last: Entry) -> NotFoundError:
 
 def clock(at: float | None) -> str:
     """Return a time as users read it: without the date if it is today."""
-    when, now = time.localtime(at), time.localtime()
+    try:
+        when, now = time.localtime(at), time.localtime()
+    except (OverflowError, ValueError, OSError):  # a site can record any number
+        return "?"
     return time.strftime("%H:%M" if when[:3] == now[:3] else "%Y-%m-%d %H:%M", when)
 
 

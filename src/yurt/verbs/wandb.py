@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -70,7 +70,7 @@ def sync(
         wanted = [entry for entry in entries if entry.status.final and not (earlier and earlier.done(entry.run.id))]
         errors = _fetch(wanted, watch)
         failed = {entry.run.id for error_entries in errors.values() for entry in error_entries}
-        ready = [entry.run.id for entry in wanted if entry.run.id not in failed]
+        ready = {entry.run.id: entry.run.context for entry in wanted if entry.run.id not in failed}
         found = _upload(command, ready, ledger, on_output, watch, again=again)
         before = sum(ledger.count(entry.run.id) for entry in entries if entry not in wanted)
     done = msgspec.structs.replace(found, skipped=found.skipped + before, unfinished=unfinished if names else [])
@@ -149,20 +149,20 @@ def _pull(entry: Entry, contents: Contents) -> Pull:
 
 def _upload(
     command: list[str],
-    runs: Sequence[str],
+    runs: Mapping[str, str],
     ledger: wandb.Ledger,
     on_output: Callable[[bytes], None],
     watch: Watch,
     *,
     again: bool,
 ) -> WandbSynced:
-    """Upload the folders of runs. If the very first one fails, the others are not tried."""
+    """Upload the folders of runs, each with its context. If the very first one fails, the others are not tried."""
     env = wandb.environment()
     synced: list[WandbFolder] = []
     failed: list[WandbFolder] = []
     skipped = left = 0
-    for run in runs:
-        complete = True
+    for run, context in runs.items():
+        complete, from_site = True, not connect.is_here(context)
         for folder in wandb.folders(run):
             if ledger.has(run, folder.name) and not again:
                 skipped += 1
@@ -173,7 +173,7 @@ def _upload(
             watch(Event(f"wandb sync {folder.name}"))
             if again:
                 wandb.forget_uploads(folder)
-            error = wandb.upload(command, folder, env, on_output)
+            error = wandb.upload(command, folder, env, on_output, from_site=from_site)
             if error:
                 failed.append(WandbFolder(run, folder.name, error))
                 complete = False
