@@ -15,7 +15,7 @@ import pytest
 from tests.calls import YURT
 from yurt import queue_prefetch, session_ahead
 from yurt.config import parse_cache, paths, trust
-from yurt.envs import inert_python
+from yurt.envs import inert_python, uv_lock
 from yurt.errors import UserError
 from yurt.sites.project import code_folder
 from yurt.testing.waiting import eventually
@@ -128,6 +128,62 @@ def test_an_unsafe_folder_is_refused(
     (tmp_path / kind).chmod(0o755)
     if spoil is not give_away:
         assert paths.data_home() == data
+
+
+@pytest.mark.parametrize("kind", ["data", "config"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_folder_above_that_others_can_write_to_is_refused(
+    kind: str, linked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They can replace yurt's folder, although they cannot change it."""
+    above = tmp_path / "shared"
+    folder = above / "alice" / "yurt"
+    folder.mkdir(parents=True)
+    above.chmod(0o777)
+    named = folder
+    if linked:
+        named = tmp_path / "own" / "yurt"
+        named.parent.mkdir()
+        named.symlink_to(folder)
+    monkeypatch.setenv(f"YURT_{kind.upper()}_HOME", str(named))
+    home = paths.data_home if kind == "data" else paths.config_home
+    with pytest.raises(UserError, match=f"other users can write to {re.escape(str(above))}, so they") as refused:
+        home()
+    assert refused.value.code == "config-unsafe" and refused.value.hint == f"run `chmod go-w {above}`"
+    above.chmod(0o1777)  # nobody replaces what belongs to others, as in /tmp
+    assert home() == named
+
+
+@as_root
+def test_a_folder_above_of_another_user_is_changed_by_its_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    above = tmp_path / "lab"
+    (above / "yurt").mkdir(parents=True)
+    above.chmod(0o775)
+    give_away(above)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(paths, "own_place", lambda _file: "")
+    monkeypatch.setenv("YURT_DATA_HOME", str(above / "yurt"))
+    with pytest.raises(UserError, match=f"other users can write to {re.escape(str(above))}") as refused:
+        paths.data_home()
+    assert "ask its owner to type `chmod go-w ~/lab`, or set `YURT_CONFIG_HOME`" in refused.value.hint
+
+
+def test_a_lock_is_parsed_once(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by the next process; a lock that others could have written is parsed again."""
+    text = '[[package]]\nname = "six"\nsource = { url = "https://example.invalid/six.whl" }\n'
+    uv_lock.read.cache_clear()
+    first = uv_lock.read(text)
+    (file,) = (data / "cache").glob("uv-lock-*.json")
+    assert first.addresses == ["https://example.invalid/six.whl"] and file.stat().st_mode & 0o777 == 0o600
+    monkeypatch.setattr(uv_lock, "_parsed", lambda _text: uv_lock.UvLock("", [], [], ["parsed again"]))
+    uv_lock.read.cache_clear()
+    assert uv_lock.read(text) == first
+    file.chmod(0o666)
+    uv_lock.read.cache_clear()
+    assert uv_lock.read(text).addresses == ["parsed again"]
+    uv_lock.read.cache_clear()
 
 
 def test_an_unsafe_index_is_refused(data: Path) -> None:

@@ -152,12 +152,9 @@ def test_an_sbatch_that_fails_after_it_submitted(site: Site, kind: str, ends: st
 @pytest.mark.parametrize(
     ("files", "queued", "words"),
     [
-        ({}, "", ["0badcafe"]),
         ({"winner": "0cafe.7"}, "", ["0cafe", "1"]),  # lost before its first start: that start is decided by gen.1
         ({"winner": "0cafe.7"}, "8", []),
         ({"winner": "0cafe.7", "gen.1": "0cafe.7.0.n1.1.1.b"}, "", []),
-        ({"winner": "0cafe.7", "exit.json": "{}"}, "", []),
-        ({"winner": "cancelled"}, "", []),
     ],
 )
 def test_a_job_that_passed_the_gate_and_was_lost(

@@ -34,13 +34,14 @@ from yurt.errors import YurtError
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.refresh import archive
 from yurt.model import ids, plot
+from yurt.model.growth import MLRUNS
 from yurt.model.run import Plan, Status
 from yurt.model.run import Run as RunRecord
 from yurt.sites import folders
 from yurt.store import Store
 from yurt.tracking import curves
 from yurt.tracking.followed import Copy
-from yurt.tracking.mlflow import points
+from yurt.tracking.mlflow import points, script_runs
 from yurt.verbs import ps
 
 TASK = ids.task(SWEEP, 1)
@@ -206,6 +207,19 @@ def _placed(site: Site) -> None:
     site.backend.submit(plan(SWEPT), "abcd", CodeParcel(), tasks="1:0:0-2")
 
 
+def _script_runs(site: Site) -> None:
+    """Read what a script wrote into an MLflow store of its own."""
+    folder = f"outputs/{MLRUNS}/0/{'a' * 32}"
+    file = site.folder / "meta.yaml"
+    file.write_bytes(site._content)
+    copy = Copy("meta.yaml", file, len(site._content), 0)
+    for each in script_runs.read({f"{folder}/{name}": copy for name in ("meta.yaml", "params/lr", "metrics/loss")}):
+        msgspec.json.encode([each.started, each.ended, each.status, each.name])
+        list(points.read(each.sources[0], None))
+
+
+META = "start_time: 1794864000000\nend_time: 1794864001000\nstatus: 3\nrun_name: first\nlifecycle_stage: active\n"
+
 RESULTS = (
     framed("1", {"result": b'{"ok":true}\n\x80\x04K\0.'})
     + framed("2", {"err": b"last words"})
@@ -217,6 +231,7 @@ PYTHON: list[Recorded] = [
     Recorded("large result", LARGE, _result),
     Recorded("results of three calls", RESULTS.decode("latin-1"), lambda site: _several_results(_latin(site))),
     Recorded("metrics", ROW, _rows),
+    Recorded("meta.yaml", META, _script_runs),
     Recorded("log of a run", "out 5\nhelloskip-err 7\nerr 2\nhi", _log),
     Recorded("refresh", POLL, _refreshed),
     Recorded("saved runs", SAVED, _saved),

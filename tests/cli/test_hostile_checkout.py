@@ -21,6 +21,7 @@ from yurt.errors import UnconfirmedError
 from yurt.lifecycle.env.choose import chosen
 from yurt.model.context import Context
 from yurt.sites.project import Project
+from yurt.snapshot import git
 
 SITE = Context(name="far", type="slurm", slurm_url="far.invalid")
 
@@ -334,7 +335,10 @@ BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for 
             ("spaces", "requirements.txt", f"one{' ' * 1_000_000}!\n", "is not a requirement"),
             ("date", "environment.yml", "dependencies: [2024-99-99]\n", "is invalid"),
             ("lock", "uv.lock", f"x={'[' * 3000}", "nested too deeply"),
-            ("dots", "uv.lock", f"{'a.' * 3000}b = 1\n", "nested more than 200 levels deep"),
+            ("dots", "uv.lock", f"{'a.' * 300}b = 1\n", "nested more than 200 levels deep"),
+            ("more dots", "uv.lock", f"x = {{{'a.' * 1_000_000}b = 1}}\n", "a key has more than 500 dots (at line 1)"),
+            ("all dots", "uv.lock", f"x.{'a.' * 400}b = 1\n" * 1000, "its keys have more than 50,000 dots"),
+            ("lists", "uv.lock", f"x = [{'[],' * 600_000}]\n", "it has more than 500,000 values"),
             ("many", "requirements.txt", "one\n" * 100_000, "more than 20,000 lines"),
             ("chain", "requirements.txt", "-r 0.txt\n", "it includes more than 200 other files"),
             (
@@ -390,7 +394,32 @@ def test_a_configuration_that_is_a_bomb(user: User) -> None:
     for words in (["train.py"], ["--config", "yurt.yaml", "train.py"]):
         write(user.project, {"yurt.yaml": f"{BOMB}\ntags: *a39\n"})
         done = user.quick("run", "--dry-run", *words)
-        assert "has more than 200,000 values, with aliases" in done.err
+        assert "has more than 150,000 values, with aliases" in done.err
+
+
+def test_a_pipe_of_the_repository(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """git waits for it also when it is asked for the commit."""
+    monkeypatch.setattr(git, "PATIENCE", 0.5)
+    subprocess.run(["git", "init", "-q"], cwd=user.project, check=True)
+    os.mkfifo(user.project / ".git" / "packed-refs")
+    done = user.quick("run", "--dry-run", "train.py")
+    assert "'.git/packed-refs' is a pipe, not a file" in done.err
+
+
+def test_a_folder_whose_name_poses_as_a_message(user: User) -> None:
+    user.project = user.project / "a\nyurt: all is well\n"
+    write(user.project, {"yurt.yaml": "key: 1\n", "train.py": ""})
+    done = user.quick("run", "--dry-run", "train.py")
+    assert done.code == 2 and [each[:2] for each in done.err.splitlines()] == ["yu", "  ", "  ", "  ", "  ", "  "]
+
+
+def test_a_grid_of_many_keys(user: User) -> None:
+    rows = "".join(f"  key{number}: 0..9\n" for number in range(4400))
+    write(user.project, {"grid.yaml": f"grid:\n{rows}", "pyproject.toml": f"[tool.yurt]\n{'a . ' * 300_000}b = 1\n"})
+    assert "a key has more than 500 dots (at line 2)" in user.quick("run", "--dry-run", "train.py").err
+    (user.project / "pyproject.toml").unlink()
+    done = user.quick("run", "--config", "grid.yaml", "--dry-run", "train.py")
+    assert "the sweep has more than 10^4399 combinations (key0 10 x key1 10 x" in done.err and len(done.err) < 1000
 
 
 def test_a_message_is_cut(user: User) -> None:

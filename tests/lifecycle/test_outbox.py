@@ -89,10 +89,10 @@ def test_a_saved_cancellation_of_one_task_is_sent_later(laptop: Laptop, lab: Lab
 
 LIES = """\
 if [ -e ~/.lie ]; then
-  rm ~/.lie
+  mv ~/.lie ~/.lying
   echo 'alice@alpha: Permission denied (publickey).' >&2
   exec > /dev/null
-  (sleep 2; kill -9 $PPID) > /dev/null 2>&1 &
+  (sleep 2; kill -9 $PPID; rm ~/.lying) > /dev/null 2>&1 &
 fi
 """
 """A dotfile that once prints what ssh prints when it cannot log in, hides the output, and ends the connection."""
@@ -103,7 +103,7 @@ def lies(lab: Lab, ssh: Ssh) -> Iterator[Callable[[], str]]:
     """Let the next command on alpha lose its connection after words that look like a refusal of ssh."""
     ssh("alpha", f"cp -p .bashrc .bashrc.saved; cat > .bashrc <<'E'\n{LIES}E\n")
     yield lambda: ssh("alpha", "touch .lie")
-    ssh("alpha", "mv .bashrc.saved .bashrc; rm -f .lie")
+    ssh("alpha", "mv .bashrc.saved .bashrc; rm -f .lie .lying")
 
 
 def test_a_lost_submission_that_looks_refused(laptop: Laptop, ssh: Ssh, lies: Callable[[], str]) -> None:
@@ -121,6 +121,7 @@ def test_cancel_after_a_submission_that_looks_refused(laptop: Laptop, ssh: Ssh, 
     laptop.ended(laptop.run("alpha", "true")["run"]["id"])  # a job reads .bashrc too
     lies()
     made = laptop.run("alpha", "sh", "-c", f"echo begun >> {ledger}; sleep 60; echo over >> {ledger}")
+    ssh("alpha", "while [ -e .lying ]; do sleep 0.1; done")  # on a quick machine `run` ends before its connection
     done = laptop("cancel", made["run"]["id"], "--json").json["data"][0]
     assert done["delivered"] and done["note"] != "cancelled before it was submitted"
     assert laptop.ended(made["run"]["id"])["state"] == "cancelled"

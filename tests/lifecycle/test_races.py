@@ -49,7 +49,7 @@ class Races:
         return found
 
     def work(self, seconds: float = 0) -> list[str]:
-        script = f'echo "$YURT_CONTEXT ${{YURT_TASK_INDEX:--}}" >> {self.ledger}; sleep {seconds}; echo done'
+        script = f'echo "$YURT_CONTEXT ${{YURT_TASK_INDEX:--}}" >> {self.ledger}; sleep {seconds} && echo done'
         return ["sh", "-c", script]
 
     def starts(self) -> list[str]:

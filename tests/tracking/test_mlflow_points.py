@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.tracking import events
 from yurt.model.run import Run, Status
 from yurt.store import Entry
 from yurt.tracking.followed import Copy
-from yurt.tracking.mlflow import points, wanted
+from yurt.tracking.mlflow import points, script_runs, wanted
 from yurt.tracking.mlflow.points import Source
 
 RUN = Run(
@@ -61,3 +63,12 @@ def test_a_script_that_logs_with_yurt_as_well(tmp_path: Path) -> None:
     event = copy(tmp_path, "work/events.out.tfevents.1.node", events.begin() + events.scalars(1))
     logged = copy(tmp_path, "metrics.jsonl", b'{"time":1.0,"loss":2}\n')
     assert list(sources(event, logged)) == ["metrics.jsonl"]
+
+
+@pytest.mark.parametrize("name", ["[" * 5000, "&a [*a]", "{a: b}"])
+def test_a_name_of_a_script_that_is_no_text(name: str, tmp_path: Path) -> None:
+    """A run writes meta.yaml: it was an internal error, or a name without an end."""
+    path = f"outputs/mlruns/0/{'a' * 32}/meta.yaml"
+    made = copy(tmp_path, path, f"start_time: 1\nstatus: 3\nrun_name: {name}\n".encode())
+    found = script_runs.read({path: made})
+    assert [each.name for each in found] in ([], [""])

@@ -344,6 +344,7 @@ def test_get_with_delete(fenced: User, tmp_path: Path) -> None:
     (tmp_path / "store" / "s" / "f").touch()
     link = fenced.project / "ly"
     link.symlink_to(fenced.home / "data")
+    assert fenced.quick("trust", "--write", str(fenced.home / "data")).code == 0
     own = [str(fenced.home / "data"), str(fenced.home / "config"), "ly"]
     for target in (str(fenced.project), str(fenced.project.parent), "~", *own):
         done = fenced.quick("data", "get", "--delete", "--yes", "data:s", target, HOME=str(tmp_path / "h"))
@@ -355,6 +356,16 @@ def test_get_with_delete(fenced: User, tmp_path: Path) -> None:
     assert not (fenced.project / "t" / "f").exists()
     assert "1 deleted" in fenced.quick("data", "get", "--delete", "-y", "data:s", "t").out
     assert fenced.quick("data", "get", "--delete", "data:s", "t").code == 0
+
+
+def test_get_through_a_link_of_the_project(fenced: User, tmp_path: Path) -> None:
+    (tmp_path / "store" / "f").touch()
+    (tmp_path / "elsewhere").mkdir()
+    (fenced.project / "models").symlink_to(tmp_path / "elsewhere")
+    for target in ("models", "models/", "models/new/name"):
+        refused = fenced.quick("data", "get", "data:f", target)
+        assert refused.code == 2 and f"'models' is a link to {tmp_path}/elsewhere" in refused.err
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 @pytest.mark.parametrize("way", ["rsync", "tar", "archive"])

@@ -267,7 +267,7 @@ def test_a_limit_in_words_without_a_job() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "words"), [(1, "it runs where it starts first"), (2, "it is restarted on the cluster")]
+    ("start", "words"), [(1, "it runs where it starts first"), (2, "it is restarted where its checkpoints are")]
 )
 def test_what_a_race_waits_for(start: int, words: str) -> None:
     run = msgspec.structs.replace(RUN, race=RUN.id)

@@ -39,7 +39,7 @@ def show(kind: str, data: Any, print_text: Callable[[], None], *, requested: boo
     if requested or not now.quiet:
         print_text()
     for warning in now.warnings:
-        print(f"yurt: warning: {escaped(cut(warning))}", file=sys.stderr)
+        print(f"yurt: warning: {indented(warning)}", file=sys.stderr)
 
 
 def result(found: Result[Any], print_text: Callable[[], None], *, requested: bool = False) -> int:
@@ -62,9 +62,9 @@ def error(fault: YurtError, *, as_json: bool, plain: bool = False) -> None:
         return
     colour = sys.stderr.isatty() and colours_wanted() and not plain
     red, dim, off = ("\033[31m", "\033[2m", "\033[0m") if colour else ("", "", "")
-    print(f"{red}yurt:{off} {escaped(cut(fault.message))}", file=sys.stderr)
+    print(f"{red}yurt:{off} {indented(fault.message)}", file=sys.stderr)
     if fault.hint:
-        print(f"{dim}  hint:{off} {escaped(cut(fault.hint))}", file=sys.stderr)
+        print(f"{dim}  hint:{off} {indented(fault.hint)}", file=sys.stderr)
 
 
 def as_bug(error: Exception, arguments: list[str]) -> Bug:
@@ -238,6 +238,12 @@ def cut(text: str) -> str:
         return text
     most = LONGEST_MESSAGE // 2
     return f"{text[:most]} ... ({len(text) - 2 * most:,} characters are left out) ... {text[-most:]}"
+
+
+def indented(text: str) -> str:
+    """Return a message for the terminal. Its further lines are indented: a name in it cannot pose as a message."""
+    first, *more = escaped(cut(text)).split("\n")
+    return "\n".join([first, *(each if each.startswith("  ") else f"  {each}" for each in more)])
 
 
 def escaped(text: str) -> str:

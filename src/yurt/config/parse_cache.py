@@ -1,7 +1,7 @@
-"""A cache of parsed configuration files, because YAML is slow to load.
+"""A cache of parsed files, because YAML and TOML are slow to load.
 
-The key is the text of the file, so a cached value is never outdated. A failure of the cache costs only time. It is
-ignored if another user can change it: the text itself was checked.
+The key is the text of the file, or its digest, so a cached value is never outdated. A failure of the cache costs only
+time. It is ignored if another user can change it: the text itself was checked.
 """
 
 import contextlib

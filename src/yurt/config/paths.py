@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 _checked: set[str] = set()
 """The folders that were found to be safe."""
 
+_above: set[str] = set()
+"""The folders above them, and those above these, to which only the user and root can write."""
+
+_STICKY = 0o1000
+"""In a folder with this bit, such as /tmp, nobody replaces what belongs to others."""
+
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 
 _INDEX = ("yurt.db", "yurt.db-wal", "yurt.db-shm")
@@ -56,8 +62,12 @@ def data_folder() -> str:
 
 
 def safe(folder: str, *files: str) -> str:
-    """Return a folder; UserError if another user can change it, or these files in it."""
+    """Return a folder; UserError if another user can change or replace it, or can change these files in it."""
     if folder not in _checked:
+        _check_above(folder)
+        real = os.path.realpath(folder)
+        if real != folder:
+            _check_above(real)
         for each in (folder, *files):
             try:
                 about = os.stat(each)
@@ -67,6 +77,43 @@ def safe(folder: str, *files: str) -> str:
                 check_owner(each, about)
         _checked.add(folder)
     return folder
+
+
+def _check_above(folder: str) -> None:
+    """UserError if another user can replace a folder: they can write to one above it that is not sticky.
+
+    The owner of a folder above may be anybody: in a container, the folders of root seem to belong to nobody.
+    """
+    above = folder
+    while above != "/":
+        above = above.rpartition("/")[0] or "/"
+        if above in _above:
+            return
+        try:
+            about = os.stat(above)
+        except OSError:  # it does not exist yet
+            continue
+        if about.st_mode & 0o022 and not about.st_mode & _STICKY:
+            _check_writers(folder, above, about)
+        _above.add(above)
+
+
+def _check_writers(folder: str, above: str, about: os.stat_result) -> None:
+    from yurt.errors import UserError
+    from yurt.node.writers import others_write
+
+    person = invoking_user()
+    user = person[0] if person is not None else os.geteuid()
+    if others_write(above, about, user):
+        own = about.st_uid in (user, os.geteuid())
+        elsewhere = "or set `YURT_CONFIG_HOME` and `YURT_DATA_HOME` to folders elsewhere"
+        raise UserError(
+            f"cannot use {folder}: other users can write to {above}, so they could replace it and run programs as you",
+            code="config-unsafe",
+            hint=f"run `chmod go-w {as_typed(above)}`"
+            if own
+            else own_place(folder) or f"ask its owner to type `chmod go-w {as_typed(above)}`, {elsewhere}",
+        )
 
 
 def check_owner(file: str | Path, about: os.stat_result, opened: int | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from yurt.config.contexts import own_lines
-from yurt.config.text import text_of
+from yurt.config.text import text_of, toml
 from yurt.errors import UserError
 from yurt.model.context import Context
 from yurt.model.settings import TABLE
@@ -27,6 +27,12 @@ KEYS = tuple(key for key in Context.__struct_fields__ if key not in _OF_SITE)
 EXPERIMENT_KEYS = ("project", "note", "description", "parameters", "grid", "zip")
 """Other keys of yurt.yaml: those of an experiment, read with `--config`; see yurt.config.experiment."""
 
+
+MOST_VALUES = 150_000
+"""Maximum number of values of a pyproject.toml with settings of yurt, about."""
+
+LONGEST_LINE = 1000
+"""Characters of a line in which a key is looked for."""
 
 CONTEXTS = "contexts"
 """The key with the contexts that a project may use."""
@@ -98,19 +104,16 @@ def _in_toml(file: Path) -> Project | None:
     if not file.is_file() or "yurt" not in (text := text_of(file)):
         return None
     import re
-    import tomllib
 
     from yurt.config import faults
     from yurt.model.context_check import Fault
 
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        document = toml(text, MOST_VALUES)
+    except ValueError as error:
         line = re.search(r"at line (\d+)", str(error))
         where = int(line[1]) if line else text.count("\n") + 1
         raise faults.error(file, [Fault((), f"is not valid TOML: {error}")], {(): where}) from None
-    except RecursionError:
-        raise faults.error(file, [Fault((), "is nested too deeply")], {(): 1}) from None
     tool = document.get("tool")
     if not isinstance(tool, dict) or "yurt" not in tool:
         return None
@@ -123,7 +126,7 @@ def _toml_lines(text: str) -> dict[tuple[str, ...], int]:
 
     found: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate((each[:LONGEST_LINE] for each in text.split("\n")), 1):
         if head := re.match(r"\s*\[+\s*([\w.\"' -]+?)\s*\]", line):
             table = _toml_path(head[1])
             found.setdefault(table, number)

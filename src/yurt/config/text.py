@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from pathlib import Path
+from typing import Any
 
 from yurt.config import paths
 from yurt.errors import UserError
@@ -42,6 +43,37 @@ def text_of(file: Path, *, trusted: bool = False) -> str:
     except OSError as error:
         hint = paths.own_place(str(file))
         raise UserError(f"cannot read {file}: {error.strerror}", code="config-invalid", hint=hint) from None
+
+
+MOST_TOML = 500_000
+"""Maximum number of values of a file in TOML format: about those of the largest uv.lock."""
+
+MOST_DOTS, ALL_DOTS = 500, 50_000
+"""Maximum numbers of dots of a key, and of those of long keys together."""
+
+
+def toml(text: str, most: int = MOST_TOML) -> dict[str, Any]:
+    """Return the content of a text in TOML format.
+
+    ValueError with the reason, also if the parser of the standard library would take minutes or gigabytes: for keys
+    with many dots.
+    """
+    import tomllib
+
+    if sum(map(text.count, "=,[{")) > most:
+        raise ValueError(f"it has more than {most:,} values")
+    together = 0
+    for number, line in enumerate(text.splitlines() if text.count(".") > MOST_DOTS else (), 1):
+        dots = max(part.count(".") for part in line.split("=")) if line.count(".") > MOST_DOTS / 10 else 0
+        together += dots
+        if dots > MOST_DOTS:
+            raise ValueError(f"a key has more than {MOST_DOTS} dots (at line {number})")
+    if together > ALL_DOTS:
+        raise ValueError(f"its keys have more than {ALL_DOTS:,} dots")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def check_size(file: Path, about: os.stat_result) -> None:
@@ -81,5 +113,6 @@ def _depth(content: bytes) -> int:
             deepest = max(deepest, depth)
     for line in content.splitlines():
         if len(line) > 2 * DEEPEST:
-            deepest = max(deepest, *(len(run) // 2 for run in re.findall(rb"(?:[-?:] )+", line)), 0)
+            runs = (each.end() - each.start() for each in re.finditer(rb"(?:[-?:] )++", line))
+            deepest = max(deepest, max(runs, default=0) // 2)
     return deepest

@@ -23,7 +23,7 @@ _HARMLESS = 4000
 """Characters that, without an alias, cannot nest so deeply that the parser in C, which makes values by recursion,
 crashes."""
 
-MOST_VALUES = 200_000
+MOST_VALUES = 150_000
 """Maximum number of values in a file once every alias is replaced by what it stands for."""
 
 

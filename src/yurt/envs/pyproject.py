@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from yurt.config.text import DEEPEST
+from yurt.config.text import DEEPEST, toml
 
 
 class Project(msgspec.Struct, frozen=True):
@@ -28,12 +28,11 @@ class Project(msgspec.Struct, frozen=True):
     """The indexes of [tool.uv], as lines of a requirements file."""
 
 
+@lru_cache(maxsize=4)
 def parsed(text: str) -> dict[str, Any]:
-    """Return the content of a file in TOML format. ValueError with the reason, and the line if it is known."""
-    try:
-        tables = tomllib.loads(text)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    """Return the content of a file in TOML format, which nobody changes. ValueError with the reason, and the line if it
+    is known."""
+    tables = toml(text)
     level, depth = list[Any]([tables]), 0
     while level:  # a key with thousands of dots also makes tables in tables
         if (depth := depth + 1) > DEEPEST:

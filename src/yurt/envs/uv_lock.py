@@ -1,4 +1,4 @@
-"""Reads what a uv.lock says about the sources of packages. No I/O."""
+"""Reads what a uv.lock says about the sources of packages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 
+from yurt.config.parse_cache import cached
 from yurt.envs import pyproject
+from yurt.model.digest import sha256_name
 
 
 class UvLock(msgspec.Struct, frozen=True):
@@ -24,7 +26,16 @@ class UvLock(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=4)
 def read(text: str) -> UvLock:
-    """Return the parts of a uv.lock. ValueError with the reason if it is not in TOML format."""
+    """Return the parts of a uv.lock. ValueError with the reason if it is not in TOML format.
+
+    They are cached by the digest of the text: a lock of hundreds of packages takes longer to parse than all the rest
+    of a submission. One of several files has it, so that the locks of a few projects are kept.
+    """
+    digest = sha256_name(text.encode(errors="surrogateescape"))
+    return cached(f"uv-lock-{digest[0]}", digest, UvLock, lambda: _parsed(text))
+
+
+def _parsed(text: str) -> UvLock:
     tables = pyproject.parsed(text)
     python = tables.get("requires-python")
     sources = list(_sources(tables))

@@ -116,15 +116,22 @@ class Sets:
         return Sets(self.grids, array("L", places if chosen is None else (chosen[place] for place in places)))
 
 
+MOST_DIGITS, MOST_AXES = 30, 20
+"""How much of the size of a sweep a message shows."""
+
+
 def _too_many(grids: Sequence[Grid]) -> GridError:
     number = sum(grid.size for grid in grids)
+    power = int((number.bit_length() - 1) * 0.30103)  # of 10; Python writes no number of more than 4300 digits
+    written = f"{number:,}" if power < MOST_DIGITS else f"more than 10^{power}"
     largest = max(grids, key=lambda grid: grid.size)
     axes = [axis for axis in largest.axes if len(axis.rows) > 1]
-    sizes = " x ".join(f"{axis.label} {len(axis.rows):,}" for axis in axes)
+    shown = [f"{axis.label} {len(axis.rows):,}" for axis in axes[:MOST_AXES]]
+    sizes = " x ".join([*shown, *(["..."] if axes[MOST_AXES:] else [])])
     if len(grids) > 1:
         sizes = f"{len(grids)} grids, the largest {sizes}" if sizes else f"{len(grids)} grids"
     hint = "use fewer values, or submit several sweeps"
-    return GridError(f"the sweep has {number:,} combinations ({sizes}); the maximum is {LIMIT:,}", hint)
+    return GridError(f"the sweep has {written} combinations ({sizes}); the maximum is {LIMIT:,}", hint)
 
 
 def zipped(columns: Mapping[str, Sequence[Any]]) -> Axis:

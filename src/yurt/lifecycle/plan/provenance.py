@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
+from yurt.errors import RefusedError
 from yurt.snapshot import git
 
 
@@ -12,20 +12,23 @@ class Commit:
     """The commit of a folder. Git starts immediately and runs in the background until `answer` is called."""
 
     def __init__(self, folder: Path) -> None:
-        command = ["git", *git.QUIET, "rev-parse", "HEAD", "HEAD:./", "--abbrev-ref", "HEAD"]
         try:
-            self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
-                command, cwd=folder, env=git.environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            self._process: git.Running | None = git.start(
+                ["rev-parse", "HEAD", "HEAD:./", "--abbrev-ref", "HEAD"], folder=folder
             )
-        except OSError:
+        except (RefusedError, OSError):
             self._process = None
 
     def answer(self) -> tuple[str, str, str]:
-        """Return (commit, tree of the folder in it, branch); empty if there is no commit."""
-        if self._process is None:
+        """Return (commit, tree of the folder in it, branch); empty if there is no commit.
+
+        UserError: git waits for a pipe in place of a file.
+        """
+        try:
+            out = self._process.output() if self._process is not None else b""
+        except RefusedError:
             return "", "", ""
-        out, _err = self._process.communicate()
         fields = out.decode(errors="replace").split()
-        if self._process.returncode or len(fields) != 3:
+        if len(fields) != 3:
             return "", "", ""
         return fields[0], fields[1], fields[2]

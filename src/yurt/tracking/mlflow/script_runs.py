@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from yurt.model import layout
 from yurt.model.growth import MLRUNS
+from yurt.model.site_words import whole
 from yurt.tracking.followed import Copy
 from yurt.tracking.mlflow.names import name_of
 from yurt.tracking.mlflow.points import Source
@@ -64,13 +64,16 @@ def _read_meta(run: ScriptRun, text: str) -> bool:
     """Read meta.yaml of a run. False if it is not complete yet, or the run was deleted."""
     import yaml
 
+    from yurt.config import yaml_text
+
     try:
-        meta: Any = yaml.safe_load(text)
-        run.started = int(meta["start_time"])
-        run.ended = int(meta["end_time"]) if meta.get("end_time") else None
-        run.status = STATES.get(int(meta["status"]), "RUNNING")
-        run.name = str(meta.get("run_name") or "")
-        return str(meta.get("lifecycle_stage", "active")) == "active"
+        meta = yaml_text.parse(text)  # each value is text
+        run.started = whole(meta["start_time"])
+        run.ended = whole(meta["end_time"]) if meta.get("end_time") else None
+        run.status = STATES.get(whole(meta["status"]), "RUNNING")
+        name = meta.get("run_name")
+        run.name = name if isinstance(name, str) else ""
+        return bool(meta.get("lifecycle_stage", "active") == "active")
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError):
         return False
 
