@@ -34,6 +34,12 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
 
 
+def kept(target: Path) -> dict[str, bytes]:
+    """The copy, or what the next call takes for it: the one before, if a kill came between the two renames."""
+    old = target.parent / f".{target.name}.old"
+    return files(target) if target.exists() else files(old) if old.exists() else {}
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_killed_at_drawn_moments(tmp_path: Path, seed: int) -> None:
     source, tier = tmp_path / "run", tmp_path / "tier"
@@ -51,18 +57,18 @@ def test_killed_at_drawn_moments(tmp_path: Path, seed: int) -> None:
     usual = time.monotonic() - began
     assert files(target) == wanted
     drawn = random.Random(f"keep/{seed}")
-    for moment in (drawn.uniform(0, 1) for _time in range(6)):
+    for number, moment in enumerate(drawn.uniform(0, 1) for _time in range(6)):
         if drawn.random() < 0.5:
             shutil.rmtree(target, ignore_errors=True)  # a first copy; else an earlier one is replaced
         else:
-            (source / "work" / "later").write_text(str(moment))
-        earlier, wanted = files(target) if target.exists() else {}, files(source)
+            # Of another size each time: of two versions that are equally long and of one second, rsync keeps the first.
+            (source / "work" / "later").write_text("x" * (number + 1))
+        earlier, wanted = kept(target), files(source)
         process = start(tier, source, target)
         time.sleep(usual * moment)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        old = target.parent / ".x.old"
-        now = files(target) if target.exists() else files(old) if old.exists() else {}
+        now = kept(target)
         assert now in (earlier, wanted), sorted(set(now) ^ set(wanted))
         assert files(source) == wanted
     assert finish(start(tier, source, target)).split()[0] in ("done", "same")

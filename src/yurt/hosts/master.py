@@ -65,7 +65,7 @@ class Master:
         """End the master if it is stopped, as by SIGSTOP, and return whether it was; it may only be slow."""
         import subprocess
 
-        argv = ["ps", "-A", "-o", "pid=", "-o", "stat=", "-o", "args="]
+        argv = ["ps", "-A", "-ww", "-o", "pid=", "-o", "stat=", "-o", "args="]
         try:
             listed = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=LOCAL)
         except (OSError, subprocess.TimeoutExpired):

@@ -78,15 +78,19 @@ is_same() { # is_same TARGET: whether it has as many files and bytes of everythi
     [ "${has%:*}" = "${wanted%:*}" ] || return
   done
 }
+drop_old() { # renames it first: what stands under its name is always whole, because the next call may take it back
+  [ ! -e "$old" ] || { mv -T "$old" "$tmp/old" && rm -rf "$tmp/old"; }
+}
 keep() { # keep run|place SOURCE TARGET
   aside=${3%/*}/.${3##*/}.part old=${3%/*}/.${3##*/}.old why='' measures=''
-  tmp=${3%/*}/.${3##*/}.tmp.$$ # a killed rsync leaves unfinished files, which must not become part of the copy
+  unfinished=${3%/*}/.${3##*/}.tmp # a killed rsync leaves unfinished files, which must not become part of the copy
+  tmp=$unfinished.$$
   mkdir -p "${3%/*}" "$tmp" || { why="cannot create ${3%/*}" && return 1; }
   [ -e "$3" ] || [ ! -e "$old" ] || mv -T "$old" "$3" # killed while it replaced the earlier copy
-  rm -rf "$old"
+  drop_old || return
   if [ "$1" = run ]; then
     measure_run "$2" || return
-    ! is_same "$3" || { same=yes && return 0; }
+    ! is_same "$3" || { rm -rf "$unfinished".* && same=yes && return 0; }
   fi
   if [ -d "$3" ]; then # files that the source has no longer
     if [ -n "$rsync" ]; then run_copy rsync -a --temp-dir="$tmp" --link-dest="$3" "$3/" "$aside/"; else run_copy tar_copy "$3" "$aside"; fi || return
@@ -101,10 +105,10 @@ keep() { # keep run|place SOURCE TARGET
   else
     run_copy cp -p "$2" "$aside" || return
   fi
-  rm -rf "$aside.list" "${3%/*}/.${3##*/}.tmp".*
   [ ! -e "$3" ] || mv -T "$3" "$old" || return
   mv -T "$aside" "$3" || return
-  rm -rf "$old"
+  drop_old
+  rm -rf "$aside.list" "$unfinished".*
 }
 while [ $# -gt 0 ]; do
   same=
