@@ -70,9 +70,7 @@ def plan(
     what = command.read(words, project)
     about_script = command.check_inside(words, project, here=kind.here) if request.snapshot else []
     if what.sbatch is not None:
-        from yurt.lifecycle.plan import sbatch_array
-
-        request = sbatch_array.applied(request, what.sbatch)
+        request = command.with_script(request, what.sbatch)
     _check_parallel(request)
     needs = scheduling.needs_of(wanted, request, settings, what.sbatch)
     secrets = _secrets(wanted, request, needs, kind)

@@ -16,7 +16,6 @@ from yurt.clocks import clocks
 from yurt.errors import UserError, YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import checks, scheduling, staging
-from yurt.lifecycle.plan.containers import pyxis_image
 from yurt.lifecycle.plan.request import Planned
 from yurt.lifecycle.plan.scheduling import Needs
 from yurt.model import layout, time_limit
@@ -32,6 +31,10 @@ from yurt.store import Store
 
 if TYPE_CHECKING:
     from yurt.lifecycle.env.prepare import Prepared
+
+ENGINES = ("apptainer", "singularity")
+SQUASHED = (".sqsh", ".squashfs")
+"""Image files that Pyxis uses as they are."""
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -180,3 +183,28 @@ def _setup(context: Context, facts: Facts | None, env: RunEnv | None) -> Setup:
 def _image(context: Context, facts: Facts | None) -> str:
     image = context.container or ""
     return expand(context, facts, image, "container") if image[:1] in ("~", "$") else image
+
+
+def pyxis_image(image: str, facts: Facts | None) -> str:
+    """Return the image as Pyxis names it; empty if Apptainer or Singularity starts the container.
+
+    A file is for Pyxis if its name says that it is a squashfs image, and a name with `#` is one of Pyxis. Images of a
+    registry are for Pyxis if the site has no other engine.
+    """
+    if not image or facts is None or "pyxis" not in facts.tools:
+        return ""
+    if image.endswith(SQUASHED):
+        return image if image.startswith(("/", "./")) else f"./{image}"  # else Pyxis takes it for one of a registry
+    scheme, colon, _rest = image.partition("://")
+    if image[0] in "/." or image.endswith(".sif") or (colon and scheme != "docker"):
+        return ""
+    name = image.removeprefix("docker://")
+    if "#" in name:
+        return name
+    engines = {*facts.tools, *(facts.node.tools if facts.node is not None else ())}
+    if engines.intersection(ENGINES):
+        return ""
+    name = name.removeprefix("index.docker.io/").removeprefix("docker.io/")
+    host, slash, path = name.partition("/")
+    is_host = slash and ("." in host or ":" in host or host == "localhost")
+    return f"{host}#{path}" if is_host else name
