@@ -13,8 +13,6 @@ from yurt.backends.slurm import options
 from yurt.backends.slurm.options import Script
 from yurt.errors import UserError
 from yurt.lifecycle.plan.request import Request
-from yurt.model import tasks
-from yurt.model.grid import LIMIT
 from yurt.model.params import ARRAY_INDEX, shown
 from yurt.model.run import Resources
 from yurt.model.settings import TABLE
@@ -175,6 +173,9 @@ def with_script(request: Request, script: Script) -> Request:
     request = msgspec.structs.replace(request, name=name)
     if "array" not in script.options:
         return request
+    from yurt.model import tasks
+    from yurt.model.grid import LIMIT
+
     at, text = script.at["array"], script.options["array"] or ""
     if request.sets:
         raise UserError(

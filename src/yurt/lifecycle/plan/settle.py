@@ -13,10 +13,10 @@ import msgspec
 
 from yurt.backends.kinds import kind_of
 from yurt.clocks import clocks
-from yurt.errors import UserError, YurtError
+from yurt.errors import UnreachableError, UserError, YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import checks, scheduling, staging
-from yurt.lifecycle.plan.request import Planned
+from yurt.lifecycle.plan.request import Planned, Unsettled
 from yurt.lifecycle.plan.scheduling import Needs
 from yurt.model import layout, time_limit
 from yurt.model.context import Context
@@ -90,6 +90,13 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
         follow=facts is not None and not facts.requeue,
     )
     return Planned(made, [*needs.warnings, *time_limit.rounded(run.context_type, needs.minutes, asked), *warnings])
+
+
+def unsettled(draft: Draft, why: UnreachableError) -> Planned:
+    """Return the plan of a draft whose site is unreachable."""
+    run, needs = draft.plan.run, draft.needs
+    with_signal(run.restart_policy, time_limit.seconds(run.context_type, needs.resources.minutes, draft.context.time))
+    return Planned(draft.plan, needs.warnings, Unsettled(msgspec.json.encode(draft), why))
 
 
 def _env(draft: Draft, context: Context, facts: Facts, watch: Watch) -> Prepared:

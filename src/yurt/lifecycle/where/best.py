@@ -45,7 +45,9 @@ def choose_best(store: Store, request: Request, watch: Watch = unwatched) -> tup
     UserError: there is no context to choose from. RefusedError: none can start it. UnreachableError: none responds.
     """
     project = Project(request.project)
-    what = command.read(request.words or holders.words(request), project)
+    program = holders.program_of(request)
+    words = request.words or (program.words if program is not None else ())
+    what = command.read(words, project)
     if what.sbatch is not None:
         request = command.with_script(request, what.sbatch)
     stage = staging.requested(request.stage)
