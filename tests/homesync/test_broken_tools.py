@@ -18,8 +18,8 @@ from yurt.hosts import LocalHost
 from yurt.hosts.base import Answer
 
 NAMES = """\
-awk cat cksum cmp cp cut date df env find grep head id ln ls mkdir mv od rm sed sh sha256sum sort stat tail tee timeout tr
-uname wc xargs"""
+awk cat cksum cmp cp cut date df env find grep head id ln ls mkdir mv od rm sed sh sha256sum sort stat tail tee timeout
+tr uname wc xargs"""
 ROW = "12|2026-11-15T06:38:09|JobHeldUser|0|home_sync"
 TOOLS = {name: f'exec {shutil.which(name)} "$@"' for name in NAMES.split()} | {
     "squeue": f"echo 'JOBID|SUBMIT_TIME|REASON|PRIORITY|COMMENT'; echo '{ROW}'",
