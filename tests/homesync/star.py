@@ -20,13 +20,18 @@ from yurt.hosts import LocalHost
 
 
 class Login(LocalHost):
-    """A login host with a home of its own, on this machine."""
+    """A login host with a home of its own, on this machine. Its queue is empty."""
 
     def __init__(self, name: str, home: Path) -> None:
-        self.name, self.home = name, home
+        self.name, self.home, self.tools = name, home, home.with_name(f"{name}-tools")
+        self.path = ""  # instead of that of this machine
+        self.tools.mkdir()
+        (self.tools / "squeue").write_text("#!/bin/sh\necho JOBID\n")
+        (self.tools / "squeue").chmod(0o755)
 
     def argv(self, command: str) -> list[str]:
-        return ["env", f"HOME={self.home}", f"UNISON={self.home}/.unison", "sh", "-c", command]
+        path = f"{self.tools}:{self.path or os.environ['PATH']}"
+        return ["env", f"PATH={path}", f"HOME={self.home}", f"UNISON={self.home}/.unison", "sh", "-c", command]
 
 
 class Star:

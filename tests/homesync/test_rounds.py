@@ -134,9 +134,7 @@ def test_a_site_without_unison_gets_this_machines_copy(star: Star, monkeypatch: 
         for program in Path(folder).iterdir():
             if "unison" not in program.name and not (tools / program.name).is_symlink():
                 (tools / program.name).symlink_to(program)
-    login = star.place("alpha").host
-    argv = login.argv
-    monkeypatch.setattr(login, "argv", lambda command: [f"{tools}/env", f"PATH={tools}", *argv(command)[1:]])
+    monkeypatch.setattr(star.place("alpha").host, "path", str(tools))
     done = star.sync()
     assert done.code == 0, done
     assert (star.roots["alpha"] / ".unison" / "yurt" / "bin" / "unison").stat().st_mode & 0o777 == 0o700
@@ -358,3 +356,19 @@ def test_an_older_archive_of_a_site_is_compared_again(star: Star) -> None:
 def test_a_folder_that_is_not_ones_own_is_refused(star: Star, folder: str) -> None:
     with pytest.raises(UserError, match="cannot be a home"):
         home_sync.plan([], folder=folder)
+
+
+def test_an_unreadable_queue_is_said(star: Star) -> None:
+    """The jobs that wait for the sync are not known then: nobody may think that it has released them."""
+    star.write("local", "a", "x", age=100)
+    squeue = star.roots["alpha"].with_name("alpha-tools") / "squeue"
+    good = squeue.read_text()
+    for _round in range(3):  # nor is a round left out because nothing has changed
+        squeue.write_text("#!/bin/sh\necho 'slurm_load_jobs error' >&2; exit 1\n")
+        outcome = only(star.sync())
+        assert outcome.code == 0
+        assert outcome.warnings == [
+            "jobs on alpha that wait for this sync could not be listed; the next one releases them"
+        ]
+        squeue.write_text(good)
+    assert only(star.sync()).warnings == []

@@ -14,7 +14,8 @@ backups_enter() { # backups_enter FOLDER: enters the folder with the dated folde
 }
 backups_dated() { # backups_dated UNTIL: prints the dated folders up to a time, as 20261117035512, newest first
   # shellcheck disable=SC2012 # other names than those of dated folders do not matter
-  LC_ALL=C ls -r | while IFS= read -r dated; do
+  names=$(LC_ALL=C ls -r) || return
+  printf '%s\n' "$names" | while IFS= read -r dated; do
     case $dated in
       *[!A-Za-z0-9-]*) continue ;;
       [0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z-*) ;;
@@ -32,7 +33,10 @@ backups_list() { # backups_list UNTIL MOST [PATH]…: prints lines TYPE SIZE TIM
   until=$1 left=$2
   shift 2
   [ $# -gt 0 ] || set -- .
-  for dated in $(backups_dated "$until"); do
+  # Without these tools, there would seem to be no backups.
+  [ "$(find . -prune -printf '%y\0' | tr '\000\n' '\n\001' | head -n 1 | wc -c)" -eq 2 ] || return 1
+  some=$(backups_dated "$until") || return
+  for dated in $some; do
     for path; do
       backups_has "$dated/$path" || continue
       number=$(find "$dated/$path" ! -type d -printf . 2> /dev/null < /dev/null | wc -c)
@@ -44,7 +48,8 @@ backups_list() { # backups_list UNTIL MOST [PATH]…: prints lines TYPE SIZE TIM
   done
 }
 backups_find() { # backups_find UNTIL PATH: prints the newest dated folder that contains a path; 44: there is none
-  for dated in $(backups_dated "$1"); do
+  some=$(backups_dated "$1") || return
+  for dated in $some; do
     if backups_has "$dated/$2"; then printf '%s\n' "$dated" && return; fi
   done
   return 44

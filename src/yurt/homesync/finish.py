@@ -17,6 +17,8 @@ from yurt.homesync.places import Pair, Place
 from yurt.homesync.sync import Pass
 from yurt.hosts.base import Answer
 
+UNLISTED = "jobs on {} that wait for this sync could not be listed; the next one releases them"
+
 
 def run(
     homes: Homes,
@@ -68,7 +70,7 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[tuple[str, str]] = []
     doubtful: set[str] = set()
     """The names of pairs with doubtful files."""
-    warning: str = ""
+    warnings: list[str] = []
 
     def added_to(self, outcome: Outcome) -> Outcome:
         made = [text for word, text in self.rows if word == "backup"]
@@ -77,7 +79,7 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
             released=[*outcome.released, *(f"{self.place}:{text}" for word, text in self.rows if word == "released")],
             left=[*outcome.left, *(f"{self.place}:{text}" for word, text in self.rows if word == "left")],
             backups={**outcome.backups, **({self.place: made} if made else {})},
-            warnings=[*outcome.warnings, *([self.warning] if self.warning else [])],
+            warnings=[*outcome.warnings, *self.warnings],
         )
 
 
@@ -116,10 +118,11 @@ def _finish(place: Place, token: str, done: Sequence[tuple[Pair, Sequence[Pass]]
     except YurtError as error:
         late = "; jobs that wait for this sync are released by the next one" if good and not place.here else ""
         # Nothing was noted, so the next sync compares contents.
-        return _Answer(place=place.name, doubtful={*records.values()}, warning=f"{error.message}{late}")
+        return _Answer(place=place.name, doubtful={*records.values()}, warnings=[f"{error.message}{late}"])
     rows = [line.partition(" ")[::2] for line in os.fsdecode(answer.out).splitlines()]
     return _Answer(
         place=place.name,
         rows=rows,
         doubtful={records[text] for word, text in rows if word == "unsure" and text in records},
+        warnings=[UNLISTED.format(place.name)] if ("unlisted", "") in rows else [],
     )

@@ -10,10 +10,11 @@ home_is_held() { # home_is_held REASON PRIORITY: whether the user holds a job; o
   case $1 in *Admin*) return 1 ;; esac
   [ "$1" = JobHeldUser ] || [ "$2" = 0 ]
 }
-home_waiting() { # prints JOB SUBMITTED for each job that waits for a sync; an array is one job
+home_waiting() { # prints JOB SUBMITTED for each job that waits for a sync; an array is one job; fails if it cannot know
   command -v squeue > /dev/null 2>&1 || return 0
   home_finish
-  home_jobs | while IFS='|' read -r job submitted reason priority comment; do
+  home_rows=$(home_jobs) || return
+  printf '%s\n' "$home_rows" | while IFS='|' read -r job submitted reason priority comment; do
     case $comment in home_sync | 'home_sync '*) ;; *) continue ;; esac
     if home_is_held "$reason" "$priority"; then echo "$job $submitted"; fi
   done | sort -u
@@ -24,6 +25,7 @@ home_release() { # home_release FILE: releases the jobs that home_waiting listed
   home_good=${1%/*}/synced.${1##*.}
   [ "$1" = "$home_good" ] || mv -f "$1" "$home_good" || return # from here on, the next sync does it if this one is killed
   [ -s "$home_good" ] || { rm -f "$home_good" && return; }
+  if [ "$(cat "$home_good")" = '?' ]; then echo unlisted && rm -f "$home_good" && return; fi # see list_waiting
   home_queue=$(home_jobs) || { sed 's/^\([^ ]*\).*/left \1 the queue cannot be read/' "$home_good" && return 1; }
   home_failed=
   while read -r job submitted; do
@@ -34,7 +36,7 @@ home_release() { # home_release FILE: releases the jobs that home_waiting listed
 home_release_one() { # home_release_one JOB SUBMITTED: prints what happened; fails if the next sync has to repeat it
   home_row=$(printf '%s\n' "$home_queue" | awk -F'|' -v job="$1" -v submitted="$2" '
     $1 == job && $2 == submitted && (row == "" || $3 == "JobHeldUser") { row = $0 } # a part of an array may be released
-    END { print row }')
+    END { print row }') || { echo "left $1 the queue cannot be read" && return 1; }
   [ -n "$home_row" ] || { echo "left $1 it is no longer in the queue" && return; }
   IFS='|' read -r _job _submitted reason priority comment << end
 $home_row
@@ -46,12 +48,14 @@ end
     home_synced | 'home_synced '*) ;; # a sync was killed before it released it, or it waits for its environment
     *) echo "left $1 it no longer waits for a sync" && return ;;
   esac
+  home_folder=$(queue -j "$1" -o %Z) || { echo "left $1 its folder cannot be read" && return 1; }
   if home_needs_env "$1"; then echo "left $1 it waits for its environment" && return; fi
   home_reply=$(timeout 60 scontrol release "$1" 2>&1 < /dev/null) || { echo "left $1 $home_reply" && return 1; }
   echo "released $1"
 }
-home_needs_env() { # home_needs_env JOB: whether a job of yurt is held until its environment is built
-  home_folder=$(queue -j "$1" -o %Z | head -n 1)
+home_needs_env() { # home_needs_env JOB: whether a job of yurt in home_folder is held until its environment is built
+  home_folder=${home_folder%%"
+"*}
   IFS= read -r home_env 2> /dev/null < "$home_folder/@ENV_WAIT@" && [ -e "$home_env/wait.$1" ]
 }
 home_finish() { # releases the jobs of good syncs that were killed before they did it, and forgets failed syncs

@@ -111,6 +111,7 @@ finish() { # finish GOOD TOKEN FOLDERS REACH PLACE ROOT RECORDS: see finish.sh; 
   { printf "set -- '%s' %s %s %s '%s' %s %s\n" "$1" "$quoted_backups" "$until" "$2" "$3" "$6" "$7" && printf %s "$finish"; } |
     "$4" | tee -a "$script.said" | sed -n \
     -e "s/^released \(.*\)/released job $5:\1/p" -e "s/^left \([^ ]*\) \(.*\)/job $5:\1 stays held: \2/p" \
+    -e "s/^unlisted\$/jobs on $5 that wait for this sync could not be listed; the next one releases them/p" \
     -e "s/^backup \(.*\)/replaced versions are on $5 in \1/p"
 }
 quoted_list() { # prints the list of the place, quoted for sh; of many paths only their first part

@@ -4,6 +4,7 @@
 root=$1 largest=$2
 shift 2
 cd -- "$root" || exit
+[ "$(find . -prune -printf . | wc -c | tr -d ' \n')" = 1 ] || exit 1 # without these, every folder would look empty
 digest() { { sha256sum || shasum -a 256 || cksum; } < "$1" 2> /dev/null; }
 for path; do
   path=./$path

@@ -13,9 +13,12 @@ case $2 in
   *) cd -- "$HOME/$2" || exit ;;
 esac
 [ -s .yurt-home ] || exit
-if [ -z "$3" ] && [ -n "$(home_waiting 2> /dev/null)" ]; then exit; fi
+if [ -z "$3" ]; then
+  waiting=$(home_waiting 2> /dev/null) || exit
+  [ -z "$waiting" ] || exit
+fi
 since=@$((second - margin)).${began#*.}
 # Only folders and changed files are compared with the rules: `-printf ""` keeps find from trying the many rules first.
 changed=$(LC_ALL=C find . -type d -printf '' @IGNORED@ -prune -o \
-  -newerct "$since" -printf '' ! \( @IGNORED@ \) -print -quit 2>&1 < /dev/null)
+  -newerct "$since" -printf '' ! \( @IGNORED@ \) -print -quit 2>&1 < /dev/null) || exit
 [ -n "$changed" ] || echo same

@@ -36,6 +36,7 @@ restore() ( # restore PATH: a folder that exists keeps the files that the backup
 )
 
 backups_enter "$folder" || exit
+[ "$(find . -prune -printf . | wc -c)" -eq 1 ] || exit # before anything changes: they count what was restored
 backups_has "$from/$wanted" || exit 44
 cd -- "$root" || exit
 rest=$wanted above=''

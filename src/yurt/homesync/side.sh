@@ -132,7 +132,9 @@ find_unison() { # sets found and version: the first Unison that is new enough
 }
 
 list_waiting() { # in the background, as the scheduler takes its time; `start` waits for it. A part releases no jobs.
-    [ -n "$here$partly" ] || home_waiting > "$UNISON/yurt/waiting.$token" 2> /dev/null 9>&- &
+    # `?`: the queue could not be read, so jobs may wait.
+    [ -n "$here$partly" ] ||
+        { home_waiting > "$UNISON/yurt/waiting.$token" || echo '?' > "$UNISON/yurt/waiting.$token"; } 2> /dev/null 9>&- &
 }
 
 start() { # the environment of Unison; the archives are found under this name on every login host of a site

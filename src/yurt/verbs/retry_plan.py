@@ -17,7 +17,6 @@ from yurt.errors import RefusedError, UserError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import checks, scheduling, settle
 from yurt.lifecycle.plan.command import RIVALS
-from yurt.lifecycle.plan.containers import pyxis_image
 from yurt.lifecycle.plan.request import Planned
 from yurt.model import hostlist, ids, layout, time_limit
 from yurt.model.again import again
@@ -263,7 +262,7 @@ def _with_environment(made: Plan, anew: Anew, context: Context, facts: Facts | N
     paths = {key: text for key, text in texts.items() if key == "venv" or text[:1] in ("~", "$")}
     setup = texts | {key: folders.expand(context, facts, text, key) for key, text in paths.items() if text}
     if "container" in setup:
-        setup["pyxis"] = pyxis_image(setup["container"], facts)
+        setup["pyxis"] = settle.pyxis_image(setup["container"], facts)
     settings = [each for each in made.run.settings if each.key not in replaced]
     settings += [Chosen(key, text, "flag") for key, text in given.items() if text]
     run = msgspec.structs.replace(made.run, settings=settings, env=None)

@@ -13,11 +13,10 @@ import msgspec
 
 from yurt.backends.kinds import kind_of
 from yurt.clocks import clocks
-from yurt.errors import UserError, YurtError
+from yurt.errors import UnreachableError, UserError, YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import checks, scheduling, staging
-from yurt.lifecycle.plan.containers import pyxis_image
-from yurt.lifecycle.plan.request import Planned
+from yurt.lifecycle.plan.request import Planned, Unsettled
 from yurt.lifecycle.plan.scheduling import Needs
 from yurt.model import layout, time_limit
 from yurt.model.context import Context
@@ -32,6 +31,10 @@ from yurt.store import Store
 
 if TYPE_CHECKING:
     from yurt.lifecycle.env.prepare import Prepared
+
+ENGINES = ("apptainer", "singularity")
+SQUASHED = (".sqsh", ".squashfs")
+"""Image files that Pyxis uses as they are."""
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -87,6 +90,13 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
         follow=facts is not None and not facts.requeue,
     )
     return Planned(made, [*needs.warnings, *time_limit.rounded(run.context_type, needs.minutes, asked), *warnings])
+
+
+def unsettled(draft: Draft, why: UnreachableError) -> Planned:
+    """Return the plan of a draft whose site is unreachable."""
+    run, needs = draft.plan.run, draft.needs
+    with_signal(run.restart_policy, time_limit.seconds(run.context_type, needs.resources.minutes, draft.context.time))
+    return Planned(draft.plan, needs.warnings, Unsettled(msgspec.json.encode(draft), why))
 
 
 def _env(draft: Draft, context: Context, facts: Facts, watch: Watch) -> Prepared:
@@ -180,3 +190,28 @@ def _setup(context: Context, facts: Facts | None, env: RunEnv | None) -> Setup:
 def _image(context: Context, facts: Facts | None) -> str:
     image = context.container or ""
     return expand(context, facts, image, "container") if image[:1] in ("~", "$") else image
+
+
+def pyxis_image(image: str, facts: Facts | None) -> str:
+    """Return the image as Pyxis names it; empty if Apptainer or Singularity starts the container.
+
+    A file is for Pyxis if its name says that it is a squashfs image, and a name with `#` is one of Pyxis. Images of a
+    registry are for Pyxis if the site has no other engine.
+    """
+    if not image or facts is None or "pyxis" not in facts.tools:
+        return ""
+    if image.endswith(SQUASHED):
+        return image if image.startswith(("/", "./")) else f"./{image}"  # else Pyxis takes it for one of a registry
+    scheme, colon, _rest = image.partition("://")
+    if image[0] in "/." or image.endswith(".sif") or (colon and scheme != "docker"):
+        return ""
+    name = image.removeprefix("docker://")
+    if "#" in name:
+        return name
+    engines = {*facts.tools, *(facts.node.tools if facts.node is not None else ())}
+    if engines.intersection(ENGINES):
+        return ""
+    name = name.removeprefix("index.docker.io/").removeprefix("docker.io/")
+    host, slash, path = name.partition("/")
+    is_host = slash and ("." in host or ":" in host or host == "localhost")
+    return f"{host}#{path}" if is_host else name
