@@ -201,11 +201,21 @@ def writable_folders(context: Context) -> list[str]:
     return found
 
 
+MOST_PATHS, LONGEST_PATH = 200, 4096
+"""Limits of paths_to_copy. Each path takes a process of git; Linux has no longer paths."""
+
+
 def _extra_paths(given: Sequence[str], project: Project) -> tuple[list[str], list[Path]]:
     """Split paths_to_copy, relative to the project folder, into globs inside the project and paths outside."""
     inside: list[str] = []
     outside: list[Path] = []
     folder = os.path.realpath(project.folder)
+    if len(given) > MOST_PATHS or any(len(os.fsencode(text)) > LONGEST_PATH for text in given):
+        raise UserError(
+            f"paths_to_copy has more than {MOST_PATHS} paths, or one of more than {LONGEST_PATH} bytes",
+            code="config-invalid",
+            hint="name the folders that contain the files",
+        )
     for text in given:
         path = os.path.realpath(os.path.join(folder, os.path.expandvars(os.path.expanduser(text))))
         if path.startswith(folder + "/"):
