@@ -21,7 +21,7 @@ from yurt.config.precedence import Setting
 from yurt.config.project import is_of_project
 from yurt.errors import UnreachableError
 from yurt.lifecycle.env import choose
-from yurt.lifecycle.plan import arguments, checks, command, holders, settle, staging
+from yurt.lifecycle.plan import arguments, command, holders, settle, staging
 from yurt.lifecycle.plan.arguments import Given
 from yurt.lifecycle.plan.code import snapshot_of, writable_folders
 from yurt.lifecycle.plan.request import Planned, Request
@@ -99,7 +99,7 @@ def check(context: Context, request: Request) -> None:
     facts = recorded_facts.load(wanted) if asked.kind.probed else None
     if asked.kind.here or facts is not None:
         with suppress(UnreachableError):
-            checks.check(wanted, needs.checked, facts, label=asked.project.label, watch=unwatched)
+            settle.check(wanted, needs.checked, facts, label=asked.project.label, watch=unwatched)
 
 
 def _facts(asked: Resolved, *, offline: bool, watch: Watch) -> tuple[Facts | None, UnreachableError | None]:

@@ -5,7 +5,7 @@ This happens once, before the site is queried. The steps of `plan` use the resul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +15,7 @@ from yurt.config import precedence
 from yurt.config.precedence import Setting
 from yurt.errors import UserError
 from yurt.lifecycle.env import choose
-from yurt.lifecycle.plan import checks, command, holders, scheduling
+from yurt.lifecycle.plan import command, holders, scheduling
 from yurt.lifecycle.plan.arguments import jsonable
 from yurt.lifecycle.plan.command import Command
 from yurt.lifecycle.plan.holders import Program
@@ -68,7 +68,7 @@ def resolve(context: Context, request: Request, project: Project) -> Resolved:
     needs = scheduling.needs_of(wanted, settings, read.sbatch, flags=request.flags, hold=request.hold)
     secrets = list(dict.fromkeys(request.secrets))
     if secrets:
-        checks.check_secrets(secrets, wanted.variables, needs.all_options if kind.scheduler else {})
+        check_secrets(secrets, wanted.variables, needs.all_options if kind.scheduler else {})
     return Resolved(
         request=request,
         project=project,
@@ -127,3 +127,28 @@ def _check_parallel(request: Request) -> None:
             code="usage",
             hint="for example: `--grid lr=0.1,0.01`",
         )
+
+
+def check_secrets(names: Sequence[str], variables: Mapping[str, str], options: Mapping[str, str | None]) -> None:
+    """Raise UserError if the secrets of a run cannot be passed to it."""
+    from yurt.backends.slurm.options import long_name
+    from yurt.config import secrets
+
+    for name in names:
+        secrets.check_name(name)
+        if name in variables:
+            raise UserError(
+                f"'{name}' is both a secret and a variable of this run",
+                code="usage",
+                hint=f"remove `--secret {name}`, or remove {name} from `--var` and from `variables` in the context",
+            )
+    for option, value in options.items():
+        if long_name(option) == "export" and "ALL" not in (value or "").split(","):
+            given = value or ""
+            raise UserError(
+                f"sbatch option export={given} cannot be combined with secrets, because secrets are passed in the "
+                "environment",
+                code="usage",
+                hint="use `--sbatch-option export=ALL`",
+            )
+    secrets.values_of(names)

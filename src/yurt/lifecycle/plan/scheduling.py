@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -12,13 +13,19 @@ from yurt.backends.slurm.options import Script
 from yurt.config.precedence import Setting
 from yurt.errors import UserError
 from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.plan import checks, command
+from yurt.lifecycle.plan import command
 from yurt.model.context import Context
 from yurt.model.facts import Facts
-from yurt.model.resources import parse_memory, parse_time
+from yurt.model.resources import parse_gpus, parse_memory, parse_time
 from yurt.model.run import Resources
 from yurt.model.settings import TABLE
 from yurt.store import Store
+
+SWEEP = "--grid seed=0..9"
+"""What a user of job arrays types instead."""
+
+PARSERS: dict[str, Callable[[Any], Any]] = {"size": parse_memory, "time": parse_time}
+"""Parsers by the form of a setting."""
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,14 +78,39 @@ def needs_of(
         options["hold"] = None
     asked, every = bool(flags.get("home_sync")), {**(script.options if script is not None else {}), **options}
     home_sync = _home_sync(wanted, every, asked=asked, hold=hold)
-    resources = _without_rivals(checks.resources_of(wanted), flags)
+    resources = _without_rivals(resources_of(wanted), flags)
     warnings: list[str] = []
     if script is not None:
         resources, options = command.yield_to_script(resources, options, script, _given_by_hand(settings, flags))
         warnings = command.ignored_lines(script) if kind_of(wanted.type).scheduler else []
         script = command.yield_to_options(script, resources, options)
-    checks.check_options(options)
+    _check_options(options)
     return Needs(resources=resources, options=options, script=script, home_sync=home_sync, warnings=warnings)
+
+
+def resources_of(context: Context) -> Resources:
+    """Return the resources that a context requests."""
+    found: dict[str, Any] = {}
+    for row in TABLE:
+        value = attrgetter(row.key)(context) if row.resource else None
+        if value is None:
+            continue
+        if row.form == "gpus":
+            found["gpu_type"], found[row.resource] = parse_gpus(value)
+        else:
+            found[row.resource] = PARSERS[row.form](value) if row.form in PARSERS else value
+    return Resources(**found)
+
+
+def _check_options(more: Mapping[str, str | None]) -> None:
+    """Raise UserError for sbatch options that yurt sets itself or does not support."""
+    from yurt.backends.slurm import options
+
+    wrong = options.faults(more)
+    if wrong:
+        arrays = any(options.long_name(name) == "array" for name in more)
+        hint = f"use `{SWEEP}` instead of a job array" if arrays else "run `yurt run --help` to see all options"
+        raise UserError("; ".join(wrong), code="usage", hint=hint)
 
 
 def _home_sync(wanted: Context, options: Mapping[str, str | None], *, asked: bool, hold: bool) -> bool:
