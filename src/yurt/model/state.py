@@ -162,6 +162,17 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         return (self.start or self.winner).split(".")[1] if "." in self.start + self.winner else ""
 
 
+LONGEST = 4000
+"""Characters that are kept of a word of a site. The list of a thousand scattered nodes is shorter."""
+
+
+def _brief(seen: Observation) -> Observation:
+    """Return an observation in which no word for people is huge: each is shown wherever the run is."""
+    words = {"reason": seen.reason, "native": seen.native, "node": seen.node}
+    huge = {name: f"{word[:LONGEST]}..." for name, word in words.items() if len(word) > LONGEST}
+    return msgspec.structs.replace(seen, **huge) if huge else seen
+
+
 def next_status(
     before: Status, seen: Observation, now: float, policy: RestartPolicy = NEVER, refreshed: float | None = None
 ) -> Status:
@@ -171,7 +182,7 @@ def next_status(
     """
     if before.missing_since is None and before.state in LISTED and seen.live is None and refreshed:
         before = msgspec.structs.replace(before, listed_at=refreshed)
-    after = _next_status(before, seen, now, policy)
+    after = _next_status(before, _brief(seen), now, policy)
     return after if after == before else msgspec.structs.replace(after, seen_at=now)
 
 
