@@ -13,7 +13,7 @@ import msgspec
 
 from yurt.clocks import clocks
 from yurt.model.run import RestartPolicy, State, Status
-from yurt.model.site_words import MALFORMED, plausible
+from yurt.model.site_words import MALFORMED, brief, plausible
 from yurt.model.status_answer import expiring
 from yurt.model.usage import Usage
 
@@ -162,15 +162,12 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         return (self.start or self.winner).split(".")[1] if "." in self.start + self.winner else ""
 
 
-LONGEST = 4000
-"""Characters that are kept of a word of a site. The list of a thousand scattered nodes is shorter."""
-
-
 def _brief(seen: Observation) -> Observation:
     """Return an observation in which no word for people is huge: each is shown wherever the run is."""
-    words = {"reason": seen.reason, "native": seen.native, "node": seen.node}
-    huge = {name: f"{word[:LONGEST]}..." for name, word in words.items() if len(word) > LONGEST}
-    return msgspec.structs.replace(seen, **huge) if huge else seen
+    reason, native, node = brief(seen.reason), brief(seen.native), brief(seen.node)
+    if (reason, native, node) == (seen.reason, seen.native, seen.node):
+        return seen
+    return msgspec.structs.replace(seen, reason=reason, native=native, node=node)
 
 
 def next_status(
