@@ -12,7 +12,7 @@ import pytest
 from tests.backends.test_script import FACTS, by_hand
 from yurt.backends import scripts
 from yurt.backends.job import module
-from yurt.lifecycle.plan.containers import pyxis_image
+from yurt.lifecycle.plan.settle import pyxis_image
 from yurt.model.facts import Facts, NodeFacts
 from yurt.model.run import Setup
 

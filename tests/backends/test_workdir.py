@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.user import User
+from yurt.backends import scripts
 from yurt.lab import Lab
 
 
@@ -200,3 +202,27 @@ def test_a_large_project_has_read_only_files(laptop: Laptop, context: str) -> No
     assert laptop.quick("fetch", again).code == 0
     target = laptop.project / "results" / again
     assert [str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()] == ["lib/deep/c.py"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "dash"])
+def test_results_are_not_read_to_find_copies_of_the_code(tmp_path: Path, shell: str) -> None:
+    """They may have terabytes, and a pipe has no end: the job would keep its node."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"needs the Debian package {shell}")
+    code, work = tmp_path / "code", tmp_path / "run" / "work"
+    for folder in (code, work):
+        for name in ("same.py", "changed.py", "linked.py", "piped.py", "sub/same too.py", "grown.bin"):
+            write(folder, name)
+    (work / "changed.py").write_text("mine\n")
+    for name in ("linked.py", "piped.py"):
+        (work / name).unlink()
+    (work / "linked.py").symlink_to("sparse.bin")
+    os.mkfifo(work / "piped.py")
+    (work / "sparse.bin").touch()
+    os.truncate(work / "sparse.bin", 3 * 10**12)
+    (tmp_path / "run" / "copied").touch()
+    tidy = f"code={code}; copy=; {scripts.text('ending.sh', 'job')}\ntidy; ls -d copied"
+    done = subprocess.run([shell, "-c", tidy], cwd=tmp_path / "run", capture_output=True, text=True, check=False)
+    left = {str(path.relative_to(work)) for path in work.rglob("*") if not path.is_dir()}
+    assert left == {"changed.py", "linked.py", "piped.py", "sparse.bin"}, done
+    assert done.stdout == "", "nothing is left to compare"

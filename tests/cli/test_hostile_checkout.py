@@ -115,6 +115,14 @@ def test_a_link_to_values_outside_the_project(user: User, credentials: Path) -> 
     assert user.quick("run", "--grid", "word=@~/words.txt", "--dry-run", "train.py").code == 0
 
 
+@pytest.mark.parametrize("paths", ["A" * 200_000, ", ".join(f"a{number}" for number in range(10_000))])
+def test_too_many_paths_or_a_huge_one(user: User, paths: str) -> None:
+    """Each was an argument of a git of its own."""
+    (user.project / "yurt.yaml").write_text(f"paths_to_copy: [{paths}]\n")
+    refused = user.quick("run", "--dry-run", "train.py")
+    assert refused.code == 2 and "paths_to_copy has more than 200 paths, or one of more than 4096 bytes" in refused.err
+
+
 def test_a_path_with_a_line_of_its_own(user: User) -> None:
     (user.project / "yurt.yaml").write_text('paths_to_copy: ["../a\\nyurt: all is well"]\n')
     refused = user.quick("run", "--dry-run", "train.py")

@@ -69,7 +69,7 @@ def dry_run(source: Path, options: Sequence[str] = (), context: str = "big", **e
 
 
 FLAGS = (
-    "import yurt.api.options as o, yurt.lifecycle.plan.options; print(o.__file__, o.fields({'licenses': 'a:1'}, 'x'))"
+    "import yurt.api.options as o, yurt.lifecycle.plan.request; print(o.__file__, o.fields({'licenses': 'a:1'}, 'x'))"
 )
 
 

@@ -107,5 +107,11 @@ def test_a_real_pip_without_a_wheel_or_with_another_python(tmp_path: Path) -> No
     }
 
 
+def test_a_line_without_end() -> None:
+    """A project chose it, as the name of a package. The rules took hours to search it."""
+    failure = explain("error: " + "A" * 3_000_000 + "\nERROR: No space left on device\n")
+    assert failure.kind == "disk"
+
+
 def test_hints_differ_from_causes() -> None:
     assert all(rule.hint != rule.cause and not rule.hint.endswith(".") for rule in RULES)

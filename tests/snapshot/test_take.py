@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.snapshot.conftest import AWKWARD, write_awkward
 from yurt.errors import NotFoundError, RefusedError, UserError
-from yurt.lifecycle.plan import provenance
+from yurt.lifecycle.plan import code
 from yurt.snapshot import Snapshot, collect, git, record, secrets, take
 
 
@@ -229,7 +229,7 @@ def test_a_partial_clone_fetches_nothing(
         monkeypatch.setattr(git, "environment", lambda: variables)
     with contextlib.suppress(RefusedError):
         take(project, store)
-    assert provenance.Commit(project).answer() == ("", "", "")
+    assert code.Commit(project).answer() == ("", "", "")
     assert not (tmp_path / "ran").exists()
 
 

@@ -23,6 +23,7 @@ from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.user import User
 from yurt.hosts import tar
+from yurt.hosts.rsync_process import PARTIAL
 from yurt.hosts.tar import chosen
 from yurt.lab import Lab
 from yurt.lab.relay import Rules
@@ -359,23 +360,73 @@ def test_results_of_a_running_run_are_incomplete(here: Here) -> None:
     assert copy.measures.checkpoints == ""
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small disk")
-@pytest.mark.parametrize("way", ["rsync", "tar"])
-def test_a_full_local_disk(here: Here, tmp_path: Path, way: str) -> None:
-    run = here.run("write.py")
-    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk of 1 MB."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount a small disk")
     disk = tmp_path / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)], check=True)
-    try:
-        done = here("fetch", run, "--to", str(disk / "there"), **path)
-        assert (done.code, "the disk of this machine is full" in done.err) == (5, True), done
-        assert b"a b/c/it's big" not in tree(disk / "there")
-        subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
-        assert here("fetch", run, "--to", str(disk / "there"), **path).code == 0
-        assert tree(disk / "there") == expected()
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("way", ["rsync", "tar"])
+def test_a_full_local_disk(
+    here: Here, tmp_path: Path, small_disk: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It becomes full during the transfer."""
+    run = here.run("write.py")
+    if way == "tar":
+        monkeypatch.setattr("yurt.hosts.rsync_process.usable", lambda: False)
+    with monkeypatch.context() as patch:
+        patch.setattr("yurt.hosts.room.free", lambda _folder: 1 << 40)
+        done = here.quick("fetch", run, "--to", str(small_disk / "there"))
+    assert (done.code, "the disk of this machine is full" in done.err) == (5, True), done
+    assert b"a b/c/it's big" not in tree(small_disk / "there")
+    subprocess.run(["mount", "-o", "remount,size=20m", str(small_disk)], check=True)
+    assert here.quick("fetch", run, "--to", str(small_disk / "there")).code == 0
+    assert tree(small_disk / "there") == expected()
+
+
+SPARSE = """
+import os, pathlib
+folder = pathlib.Path({folder})
+(folder / "small.txt").write_text("small")
+(folder / "sparse.bin").touch()
+os.truncate(folder / "sparse.bin", 3 * 10**12)
+"""
+
+
+@pytest.mark.parametrize("way", ["rsync", "tar"])
+@pytest.mark.parametrize("folder", ["os.environ['YURT_OUTPUTS']", "'.'"])
+def test_more_than_the_disk_has_room_for(
+    here: Here, small_disk: Path, way: str, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sparse file of 3 TB takes no space on the site, but would fill every disk here."""
+    if way == "tar":
+        monkeypatch.setattr("yurt.hosts.rsync_process.usable", lambda: False)
+    (here.project / "write.py").write_text(SPARSE.format(folder=folder))
+    run, there = here.run("write.py"), small_disk / "there"
+    for words in ([], ["--only", "*.bin"], ["--all"]):
+        done = here.quick("fetch", run, "--to", str(there), *words)
+        assert done.code == 5 and "the files have 3.0 TB (sparse files in full), but the disk of" in done.err, done
+        assert not list(there.rglob("*.bin")), "nothing was downloaded"
+    assert here.quick("fetch", run, "--to", str(there), "--only", "*.txt").code == 0
+    assert (there / "small.txt").read_text() == "small"
+
+
+def test_a_partial_file_has_room(here: Here, small_disk: Path) -> None:
+    """It is continued where it is, so only its rest needs space."""
+    content = os.urandom(700_000)
+    (here.project / "data").write_bytes(content)
+    run = here.run("sh", "-c", "cp data $YURT_OUTPUTS/copy")
+    there = small_disk / "there"
+    (there / PARTIAL).mkdir(parents=True)
+    (there / PARTIAL / "copy").write_bytes(content[:500_000])
+    assert here.quick("fetch", run, "--to", str(there)).code == 0
+    assert (there / "copy").read_bytes() == content
 
 
 @pytest.fixture(scope="module")

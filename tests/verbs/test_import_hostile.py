@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.user import User
-from yurt.lifecycle.plan.provenance import Commit
+from yurt.lifecycle.plan.code import Commit
 from yurt.model import layout
 from yurt.model.context import Context
 from yurt.model.files import Gathered

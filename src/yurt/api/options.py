@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from yurt.errors import UserError
-from yurt.lifecycle.plan import options as run_options
+from yurt.lifecycle.plan.request import flags_of, restart_policy_of
 from yurt.model.settings import TABLE
 from yurt.model.settings_row import Row
 
@@ -89,8 +89,8 @@ def fields(options: Options, what: str) -> dict[str, Any]:
             _check(row, given[row.option])
     typed = {row.option: _as_typed(row, given[row.option]) for row in TABLE if row.option in given}
     return {
-        "flags": run_options.flags(typed),
-        "restart_policy": run_options.restart_policy(given),
+        "flags": flags_of(typed),
+        "restart_policy": restart_policy_of(given),
         "name": given.get("name", ""),
         "tags": given.get("tags", ()),
         "note": given.get("note", ""),

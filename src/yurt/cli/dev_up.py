@@ -136,9 +136,8 @@ def _given() -> list[str]:
 
 
 def _request(options: dict[str, Any]) -> Request:
-    from yurt.cli.run_request import mappings
-    from yurt.lifecycle.plan import options as run_options
+    from yurt.cli.run_request import flags
     from yurt.lifecycle.plan.request import Request
 
     own = {row.key: options[row.key] for row in DEV if row.cli}
-    return Request(words=(), flags={**run_options.flags({**options, **mappings(options)}), **own}, dev={})
+    return Request(words=(), flags={**flags(options), **own}, dev={})

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from yurt.cli import call, completers, render, run_request
+from yurt.cli import call, completers, render
 from yurt.cli.completers import run_names
 from yurt.cli.declare import argument, option, verb
 from yurt.cli.progress import watching
@@ -159,13 +159,14 @@ def run(**options: Any) -> int:
 
     With --quiet, prints only the run id, unless --follow is given.
     """
+    from yurt.cli import run_request
     from yurt.cli.send import after_sync, on_interrupt, submitted_line, wait_or_follow
     from yurt.verbs import run as verbs
 
     request = run_request.request(options, run.parameters)
     after = {"after": options["after"], "after_any": options["after_any"]}
     where = {"context": call.current().context, **after}
-    candidates = _candidates(options, request)
+    candidates = run_request.candidates(options, request)
     if not candidates and (call.current().context or os.environ.get("YURT_CONTEXT")) == "best":
         request, where["context"] = _best(request)
     if options["dry_run"]:
@@ -190,15 +191,6 @@ def run(**options: Any) -> int:
         line = done.data.run.id if only_id else after_sync(done.data) if sending.held else submitted_line(done.data)
         render.result(done, lambda: print(line), requested=only_id)
     return wait_or_follow([done.data], follow=following, kind="run") if staying else 0
-
-
-def _candidates(options: dict[str, Any], request: Request) -> list[tuple[str, Request]]:
-    """Return the contexts of a race, and the request for each; empty if it is none."""
-    if not (options["race"] or options["race_mode"]):
-        return []
-    from yurt.cli import run_race
-
-    return run_race.read(options, request)
 
 
 def _best(request: Request) -> tuple[Request, str]:

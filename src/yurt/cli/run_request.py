@@ -1,29 +1,32 @@
-"""The request for a run, from the options of `yurt run`."""
+"""The request for a run, from the options of `yurt run`, and with --race the request for each candidate."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yurt.cli import call
+import msgspec
+
+from yurt.cli import call, run_mistakes
 from yurt.errors import UserError
+from yurt.lifecycle.plan import mrunner_script, staging
+from yurt.lifecycle.plan.request import Request, flags_of, restart_policy_of
 from yurt.model import settings
 from yurt.model.sizes import MB
 
 if TYPE_CHECKING:
     from yurt.cli.declare import Parameter
-    from yurt.lifecycle.plan.request import Request
     from yurt.lifecycle.plan.sweep import Flags, SweepPlan
+
+_PART = r":(?=[a-z][a-z0-9_-]*=)"
+"""Before a setting of a candidate; a colon in a value, such as a time, is not one."""
 
 
 def request(options: dict[str, Any], parameters: Sequence[Parameter]) -> Request:
     """Return the request. UserError for values that are not valid; other mistakes are warnings."""
-    from yurt.cli import run_mistakes
-    from yurt.lifecycle.plan import options as run_options
-    from yurt.lifecycle.plan import staging
-    from yurt.lifecycle.plan.request import Request
-
     words, arguments = _split(options["words"])
     call.current().warnings += run_mistakes.check(words, options, parameters)
     if words and not options["spec"]:
@@ -33,11 +36,11 @@ def request(options: dict[str, Any], parameters: Sequence[Parameter]) -> Request
         call.current().warnings.append(
             f"--base_image {image} is not used: yurt does not build images; use --container with an image on the site"
         )
-    flags = run_options.flags({**options, **mappings(options)})
+    found = flags(options)
     largest = options["largest_file"]
     sets = _sets(options, arguments)
     if sets is not None and sets.variables:
-        flags["variables"] = {**sets.variables, **flags["variables"]}
+        found["variables"] = {**sets.variables, **found["variables"]}
     given = {key: value for key, _, value in _pairs("param", options["params"], needs_value=True)}
     return Request(
         words=words or _script(options, sets),
@@ -48,7 +51,7 @@ def request(options: dict[str, Any], parameters: Sequence[Parameter]) -> Request
         style=options["style"] or "",
         spec=("mrunner" if sets.mrunner else "plain") if sets is not None and options["spec"] else "",
         parallel=options["max_parallel"],
-        flags=flags,
+        flags=found,
         project=sets.project if sets is not None else "",
         name=options["name"] or (sets.name if sets is not None else ""),
         tags=options["tags"] if sets is None else sets.tags,
@@ -57,7 +60,7 @@ def request(options: dict[str, Any], parameters: Sequence[Parameter]) -> Request
         exclude=[*options["exclude"], *(sets.exclude if sets is not None else ())],
         snapshot=not options["no_snapshot"],
         copy=options["copy"],
-        restart_policy=run_options.restart_policy(options),
+        restart_policy=restart_policy_of(options),
         hold=options["hold"],
         secrets=options["secrets"],
         stage=staging.from_options(options["stage"], options["stage_out"]),
@@ -69,10 +72,6 @@ def _check_spec(script: str) -> None:
     """Raise UserError for a spec file of mrunner in place of a script: mrunner takes it there."""
     if not script.endswith(".py"):
         return
-    from pathlib import Path
-
-    from yurt.lifecycle.plan import mrunner_script
-
     file = Path(script)
     if file.is_file() and mrunner_script.is_spec(file):
         raise UserError(
@@ -82,16 +81,19 @@ def _check_spec(script: str) -> None:
         )
 
 
-def mappings(options: dict[str, Any]) -> dict[str, dict[str, str | None]]:
-    """Return the options that are given as KEY=VALUE, as mappings."""
+def flags(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that are keys of a context, by key. UserError for values that are not valid."""
     rows = [row for row in settings.TABLE if row.option and row.form in ("mapping", "options")]
-    return {
+    mappings = {
         row.option: {
             key: value if equals else None
-            for key, equals, value in _pairs(row.flag[2:], options[row.option], needs_value=row.form == "mapping")
+            for key, equals, value in _pairs(
+                row.flag[2:], options.get(row.option, ()), needs_value=row.form == "mapping"
+            )
         }
         for row in rows
     }
+    return flags_of({**options, **mappings})
 
 
 def _script(options: dict[str, Any], sets: SweepPlan | None) -> Sequence[str]:
@@ -117,8 +119,6 @@ def _sets(options: dict[str, Any], arguments: Sequence[str]) -> SweepPlan | None
                     hint="for example: `--grid lr=0.1,0.01`",
                 )
         return None
-    from pathlib import Path
-
     from yurt.lifecycle.plan import sweep
 
     found = _read(
@@ -176,3 +176,62 @@ def _pairs(option: str, texts: tuple[str, ...], *, needs_value: bool = False) ->
         if not key or (needs_value and not equals):
             raise UserError(f"--{option}: '{text}' is not KEY=VALUE", code="usage", hint=f"use `--{option} KEY=VALUE`")
     return found
+
+
+def candidates(options: dict[str, Any], request: Request) -> list[tuple[str, Request]]:
+    """Return the candidates of a race: contexts, and the request for each. Empty if it is none."""
+    texts = [text.strip() for each in options["race"] for text in each.split(",") if text.strip()]
+    if not options["race"]:
+        if options["race_mode"]:
+            raise UserError("--race-mode needs --race", code="usage", hint="for example: `--race alpha,beta`")
+        return []
+    if call.current().context:
+        raise UserError("--race and --context cannot be combined", code="usage", hint="name all contexts with `--race`")
+    if options["dry_run"]:
+        raise UserError(
+            "--dry-run shows one plan, not a race",
+            code="usage",
+            hint="look at each context with `--context NAME --dry-run`",
+        )
+    found = [_candidate(text, options, request) for text in texts]
+    if len(found) < 2 or len(set(texts)) < len(texts):
+        raise UserError(
+            "a race needs at least two different candidates",
+            code="usage",
+            hint="for example: `--race alpha,beta` or `--race alpha:partition=short,alpha:partition=long`",
+        )
+    return found
+
+
+def _candidate(text: str, options: dict[str, Any], request: Request) -> tuple[str, Request]:
+    context, *parts = re.split(_PART, text)
+    if ":" in context:
+        raise UserError(
+            f"--race: '{context}' is neither a context nor CONTEXT:KEY=VALUE",
+            code="usage",
+            hint="for example: `--race alpha:partition=short,beta`",
+        )
+    if not parts:
+        return context, request
+    known = {row.flag[2:]: row.option for row in settings.RESOURCES if row.form not in ("mapping", "options", "list")}
+    changed = dict[str, Any]()
+    for part in parts:
+        key, _, value = part.partition("=")
+        if key not in known:
+            raise UserError(
+                f"--race: '{key}' cannot differ between candidates",
+                code="usage",
+                hint=f"for example: `--race {context}:partition=NAME`; keys are {', '.join(known)}",
+            )
+        changed[known[key]] = value
+    mappings = {
+        row.option: request.flags.get(row.key, {}) for row in settings.TABLE if row.form in ("mapping", "options")
+    }
+    found = flags_of({**options, **mappings, **_typed(changed)})
+    return context, msgspec.structs.replace(request, flags={**found, "variables": request.flags["variables"]})
+
+
+def _typed(values: dict[str, str]) -> dict[str, Any]:
+    """Return values as the options of `yurt run` read them."""
+    counts = {row.option for row in settings.RESOURCES if row.form in ("count", "number")}
+    return {key: int(value) if key in counts and value.isdigit() else value for key, value in values.items()}

@@ -161,14 +161,12 @@ def start(options: dict[str, Any], wanted: Wanted, *, context: str = "", entry: 
 
 
 def _request(options: dict[str, Any], entry: str, wanted: Wanted) -> Request:
-    from yurt.cli.run_request import mappings
-    from yurt.lifecycle.plan import options as run_options
+    from yurt.cli.run_request import flags
     from yurt.lifecycle.plan.request import Request
 
-    given = {**options, **mappings(options)}
     return Request(
         words=(),
-        flags=run_options.flags(given),
+        flags=flags(options),
         name=options["name"] or entry,
         entry=entry or wanted.program,
         tags=options["tags"],

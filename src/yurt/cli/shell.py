@@ -139,14 +139,13 @@ def _check_alone(run: str) -> None:
 
 
 def _request(options: dict[str, Any], command: list[str]) -> Request:
-    from yurt.cli.run_request import mappings
-    from yurt.lifecycle.plan import options as run_options
+    from yurt.cli.run_request import flags
     from yurt.lifecycle.plan.request import Request
 
     return Request(
         words=command,
         session=True,
-        flags=run_options.flags({**options, **mappings(options)}),
+        flags=flags(options),
         name=options["name"],
         tags=options["tags"],
         note=options["note"],

@@ -61,13 +61,10 @@ def where(run: str | None, **options: Any) -> int:
 
 
 def _request(options: dict[str, Any]) -> Any:
-    from yurt.cli.run_request import mappings
-    from yurt.lifecycle.plan import options as run_options
+    from yurt.cli.run_request import flags
     from yurt.lifecycle.plan.request import Request
 
-    given = {row.option: () for row in settings.TABLE if row.option and row.form in ("mapping", "options")}
-    all_options = {**given, **options}
-    return Request(words=(), flags=run_options.flags({**all_options, **mappings(all_options)}))
+    return Request(words=(), flags=flags(options))
 
 
 def _print(found: Where) -> None:

@@ -36,6 +36,9 @@ MOST_LINES = 5
 MOST_READ = 2000
 """A build can print much more; the cause is near the end."""
 
+LONGEST_READ = 2000
+"""How much of a line is searched: the rules take the square of its length."""
+
 LONGEST = 300
 """The longest line that is shown in full."""
 
@@ -369,7 +372,8 @@ def _cut(line: str) -> str:
 
 
 def _plain(log: str) -> str:
-    """Return the log without colours, overwritten progress bars, and passwords in addresses."""
+    """Return the log without colours, overwritten progress bars, passwords in addresses, and the ends of huge lines."""
     log = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", log).replace("\r\n", "\n")
-    log = re.sub(r"[^\n]*\r", "", log)
-    return re.sub(r"(?<=://)[^/\s:@]+(?::[^/\s@]*)?@", "", log)
+    log = "\n".join(line.rpartition("\r")[2] for line in log.split("\n"))
+    log = re.sub(r"(?<=://)[^/\s:@]+(?::[^/\s@]*)?@", "", log)
+    return "\n".join(line[:LONGEST_READ] for line in log.split("\n"))

@@ -6,14 +6,15 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from yurt.errors import RefusedError, YurtError, here_is_full
-from yurt.hosts import rsync_process, rsync_report, rsync_shell
+from yurt.hosts import room, rsync_process, rsync_report, rsync_shell
 from yurt.hosts.base import TIMEOUT, Host, refusal
 from yurt.hosts.rsync_process import INCOMPATIBLE, LOST, PARTIAL, SILENCE, VANISHED, Process, Strange
 from yurt.hosts.ssh import SshHost
-from yurt.model.files import Brought, Pick, Progress
+from yurt.model.files import Brought, Pick, Progress, unreported
 
 
 def bring(
@@ -37,15 +38,20 @@ def bring(
     sources, reported = _sources(host, source, names), _reported(pick, progress, names)
     argv = _argv(host, sources, target, pick, server=rsync_shell.server(), more=[*reported, f"--timeout={silence}"])
 
-    def run() -> tuple[int, _Fetch]:
+    def run(argv: Sequence[str], progress: Progress) -> tuple[int, _Fetch]:
         process = _Fetch(host, names, silence)
         return process.run(argv, progress, stdin=excludes), process
 
-    code, process = rsync_process.attempted(host, run)
-    problem = _problem(host, target, process, code)
-    if problem is not None:
-        raise problem
-    return process.brought(source, code)
+    def bring_all(argv: Sequence[str], progress: Progress) -> Brought:
+        code, process = rsync_process.attempted(host, partial(run, argv, progress))
+        problem = _problem(host, target, process, code)
+        if problem is not None:
+            raise problem
+        return process.brought(source, code)
+
+    if pick.check_room:
+        room.check(target, bring_all([argv[0], "--dry-run", *argv[1:]], unreported).size)
+    return bring_all(argv, progress)
 
 
 def bring_after(

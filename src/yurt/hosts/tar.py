@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from yurt.errors import RefusedError, here_is_full
+from yurt.hosts import room
 from yurt.hosts.base import Host, not_requested, refusal
 from yurt.hosts.rsync_process import PARTIAL, SILENCE
 from yurt.hosts.stream import Stream
@@ -55,6 +56,7 @@ def bring(
     UnreachableError: complete files are kept, and the next call fetches the rest.
     """
     matched, wanted, total = _compare(host, source, target, pick, names)
+    room.check(target, total)
     partial = target / PARTIAL
     files = size = replaced = 0
     below = {name: [0, 0, matched.get(name, 0)] for name in names}

@@ -56,6 +56,13 @@ def count(measure: str) -> int:
     return int(measure.partition(":")[0]) if measure != UNMEASURED else 1
 
 
+def total(measures: Measures) -> int | None:
+    """Return the bytes of what is fetched of a run without --all; None if they are unknown."""
+    if UNMEASURED in (measures.outputs, measures.work):
+        return None
+    return size(measures.outputs) + size(measures.work)
+
+
 def size(measure: str) -> int:
     """Return the bytes of a measure; 0 if they are unknown."""
     return int(measure.split(":")[1]) if measure != UNMEASURED else 0
@@ -203,6 +210,8 @@ class Pick(msgspec.Struct, frozen=True):
 
     no_git: bool = False
     """Whether to write no .git, also without `backup`."""
+    check_room: bool = False
+    """Whether to compare their size with the free space of this machine first; rsync lists the files twice then."""
 
     @property
     def selects(self) -> bool:
@@ -219,6 +228,8 @@ class Pull(msgspec.Struct, frozen=True):
     """Whether it has outputs."""
     work: bool = False
     """Whether it wrote into its working directory."""
+    size: int | None = None
+    """Bytes of its results; None if unknown."""
 
 
 class Brought(msgspec.Struct, frozen=True, kw_only=True):

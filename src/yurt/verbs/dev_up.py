@@ -19,10 +19,10 @@ from yurt.dev.views import DevNode
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.outbox.enqueue import enqueue
-from yurt.lifecycle.plan import checks
 from yurt.lifecycle.plan.holders import CONFIGURATION
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Planned, Request
+from yurt.lifecycle.plan.scheduling import resources_of
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import no_plan
 from yurt.model import ids, layout
@@ -250,7 +250,7 @@ def _choice(
     avoided = {} if wanted.exclude_nodes else nodes.at_most_half(found, partition, reasons)
     wish = nodes.chosen(
         found,
-        checks.resources_of(wanted),
+        resources_of(wanted),
         partition=partition,
         last=nodes.with_copy(found, held.found.newest, last),
         avoid=[*avoided, *(each.node for each in bad_nodes.known(store, place.name))],

@@ -15,10 +15,10 @@ from yurt.backends.kinds import kind_of
 from yurt.config import contexts
 from yurt.errors import RefusedError, UserError
 from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.plan import checks, scheduling, settle
+from yurt.lifecycle.plan import scheduling, settle
 from yurt.lifecycle.plan.command import RIVALS
-from yurt.lifecycle.plan.containers import pyxis_image
 from yurt.lifecycle.plan.request import Planned
+from yurt.lifecycle.plan.resolve import check_secrets
 from yurt.model import hostlist, ids, layout, time_limit
 from yurt.model.again import again
 from yurt.model.context import Context
@@ -103,10 +103,10 @@ def plan(
     facts = facts_if_probed(context, watch=watch)
     made, notes = _with_environment(_changed(old, anew), anew, context, facts)
     notes += time_limit.rounded(run.context_type, made.run.resources.minutes, anew.time)
-    checks.check(context, made.run.resources, facts, label=run.project, watch=watch)
+    settle.check(context, made.run.resources, facts, label=run.project, watch=watch)
     if run.secrets:
         _check_imported(old, anew)
-        checks.check_secrets(run.secrets, {}, {})
+        check_secrets(run.secrets, {}, {})
     resources, avoided = bad_nodes.avoiding(store, context.name, made.run.resources, facts)
     created = time.time()
     sweep = bool(old.sets)
@@ -263,7 +263,7 @@ def _with_environment(made: Plan, anew: Anew, context: Context, facts: Facts | N
     paths = {key: text for key, text in texts.items() if key == "venv" or text[:1] in ("~", "$")}
     setup = texts | {key: folders.expand(context, facts, text, key) for key, text in paths.items() if text}
     if "container" in setup:
-        setup["pyxis"] = pyxis_image(setup["container"], facts)
+        setup["pyxis"] = settle.pyxis_image(setup["container"], facts)
     settings = [each for each in made.run.settings if each.key not in replaced]
     settings += [Chosen(key, text, "flag") for key, text in given.items() if text]
     run = msgspec.structs.replace(made.run, settings=settings, env=None)

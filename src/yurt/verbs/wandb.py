@@ -12,7 +12,7 @@ from yurt.errors import NotFoundError, YurtError
 from yurt.lifecycle import select
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids, layout
-from yurt.model.files import NOTHING, Contents, Pick, Pull
+from yurt.model.files import NOTHING, Contents, Pick, Pull, total
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites import connect, folders
 from yurt.sites.project import Project
@@ -144,7 +144,8 @@ def _by_project(group: Sequence[Entry], contents: dict[str, Contents]) -> Iterat
 
 def _pull(entry: Entry, contents: Contents) -> Pull:
     measures = contents.measures
-    return Pull(entry.run.folder, entry.run.id, outputs=measures.outputs != NOTHING, work=measures.work != NOTHING)
+    having = {"outputs": measures.outputs != NOTHING, "work": measures.work != NOTHING}
+    return Pull(entry.run.folder, entry.run.id, size=total(measures), **having)
 
 
 def _upload(

@@ -63,9 +63,11 @@ tidy() { # removes what nobody needs after the end: links to the code, unchanged
   [ -z "$code" ] || find @WORK@ -type l -lname '*/projects/*/snapshots/*' -delete
   if [ -e @COPIED@ ] && { [ -z "$copy" ] || [ -n "$first_session" ]; } && [ -d "$code" ] && command -v cmp > /dev/null; then
     # By their content: the clocks of several nodes may differ. First most files, in few processes; then each that is
-    # left: links, names that sha256sum would escape, and results.
-    (cd @WORK@ && find . -type f ! -path '*\\*' ! -path "*$newline*" -exec sha256sum {} +) |
-      (cd "$code" && LC_ALL=C sha256sum -c) | sed -n 's/: OK$//p' | tr '\n' '\000' | (cd @WORK@ && xargs -0 rm -f)
+    # left: links, and names that sha256sum would escape. Results are not read: they may have terabytes.
+    (cd "$code" && find . -type f ! -path '*\\*' ! -path "*$newline*" -exec sh -c 'for each; do
+      if [ -f "$0/$each" ] && [ ! -h "$0/$each" ]; then printf "%s\0" "$each"; fi
+    done' "$PWD/@WORK@" {} + | xargs -0 -r sha256sum) |
+      (cd @WORK@ && LC_ALL=C sha256sum -c) | sed -n 's/: OK$//p' | tr '\n' '\000' | (cd @WORK@ && xargs -0 rm -f)
     find @WORK@ \( -type f -o -type l \) -exec sh -c 'for each; do
       same=$0/${each#*/}
       if [ -h "$each" ] || [ -h "$same" ]; then

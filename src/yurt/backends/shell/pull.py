@@ -14,7 +14,7 @@ import msgspec
 from yurt.backends import scripts
 from yurt.backends.shell import ownership
 from yurt.errors import RefusedError, YurtError
-from yurt.hosts import Host, SshHost, rsync, rsync_process, rsync_shell, wire
+from yurt.hosts import Host, SshHost, room, rsync, rsync_process, rsync_shell, wire
 from yurt.hosts.base import refusal
 from yurt.model import layout
 from yurt.model.files import Brought, Contents, Pick, Progress, Pull, marked_contents, read_contents
@@ -37,12 +37,15 @@ for each; do printf '%s\\0' "$each" && not_results "$each" && printf '\\0' || ex
 """Prints each run folder, the files in its working directory that are not results, and an empty entry."""
 
 LOOK = (
-    'folder=$1 mark=$2; shift 2; found=$(printf "%s\\n" "$folder" | (yurt_main) 2> /dev/null) || exit 3; '
+    'folder=$1 mark=$2 room=$3; shift 3; found=$(printf "%s\\n" "$folder" | (yurt_main) 2> /dev/null) || exit 3; '
     'printf "%s\\n" "$mark" "$found" "$mark" >&2; '
     f'case $found in rsync*" $folder/{layout.OUTPUTS}"*) ;; *) exit 3 ;; esac; '
     f'case $found in *" $folder/{layout.WORK}"*) exit 3 ;; esac; '
+    f'size=${{found%" $folder/{layout.OUTPUTS}"*}}; size=${{size%:*}}; '
+    '[ "${size##*:}" -le "$room" ] 2> /dev/null || exit 3; '
 )
-"""Prints the contents of a run between marks, and exits unless rsync can fetch all of its results from its outputs."""
+"""Prints the contents of a run between marks, and exits unless rsync can fetch all of its results from its outputs,
+and they fit on the disk of this machine."""
 
 WITH_GIT = """\
 for each; do
@@ -93,7 +96,7 @@ def outputs_at_once(
         pick,
         progress,
         script=before,
-        arguments=[folder, mark],
+        arguments=[folder, mark, str(room.free(target))],
     )
     with host.reading():
         found = marked_contents(errors, mark, folder)
@@ -113,6 +116,9 @@ def pull(
     """Fetch runs; see `Files.pull`. `has_rsync`: whether the host has rsync; None if that is unknown."""
     if has_rsync is None:
         has_rsync = host.run(HAS_RSYNC).code == 0
+    sizes = [run.size for run in runs]
+    if everything or None in sizes or sum(each or 0 for each in sizes) > room.free(target):
+        pick = msgspec.structs.replace(pick, check_room=True)
     bring: Transfer = partial(transfer, host, has_rsync=has_rsync)
     way, brought = _pull(host, runs, target, pick, progress, transfer=bring, everything=everything)
     if not pick.backup:

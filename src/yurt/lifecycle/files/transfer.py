@@ -15,7 +15,7 @@ from yurt.errors import NotFoundError, RefusedError, UserError, YurtError, here_
 from yurt.lifecycle import outside_files
 from yurt.lifecycle.files import local_copy
 from yurt.model import layout, tasks
-from yurt.model.files import NOTHING, Brought, Contents, Measures, Pick, Progress, Pull, unreported
+from yurt.model.files import NOTHING, Brought, Contents, Measures, Pick, Progress, Pull, total, unreported
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run
 from yurt.store import Copy, Entry, Store
@@ -164,6 +164,7 @@ class Transfer:
                 targets[entry.run.id].name,
                 outputs=contents.measures.outputs != NOTHING,
                 work=contents.measures.work != NOTHING,
+                size=total(contents.measures),
             )
             for entry, contents in found
         ]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from yurt.backends.job import script
 from yurt.errors import UserError
-from yurt.lifecycle.plan.request import Request
 from yurt.model import params
 from yurt.model.context import Context
 
@@ -27,61 +26,85 @@ class Given(msgspec.Struct, frozen=True):
     """The same parameters, with texts parsed as numbers and lists."""
 
 
-def given(argv: Sequence[str], request: Request) -> Given:
-    """Insert parameters into a command: in place of {name}, else as arguments at its end."""
-    typed_words = [*argv, *request.arguments]
+def given(
+    argv: Sequence[str],
+    arguments: Sequence[str],
+    known: Mapping[str, Any],
+    sets: Sequence[Mapping[str, Any]],
+    *,
+    typed: bool = False,
+    style: str = "",
+) -> Given:
+    """Insert parameters into a command: in place of {name}, else as arguments at its end.
+
+    `arguments`: those after `--`. `typed`: the texts among `known` stay texts. `style`: as in a request.
+    """
+    typed_words = [*argv, *arguments]
     slots = params.slots(typed_words)
-    check_slots(slots, request.sets)
-    extra = _extra(request, slots)
-    values = {**_in_arguments(request), **request.params}
-    known = request.params if request.typed else {}
-    typed = {
-        key: params.typed(each) if isinstance(each, str) and key not in known else each for key, each in values.items()
+    check_slots(slots, sets)
+
+    def hydra() -> bool:
+        return _is_hydra(argv, style)
+
+    extra = _extra(known, sets, slots, hydra)
+    values = {**_in_arguments(arguments, known, sets, hydra), **known}
+    texts = set(known) if typed else set[str]()
+    parsed = {
+        key: params.typed(each) if isinstance(each, str) and key not in texts else each for key, each in values.items()
     }
-    words = [*(params.filled(word, request.params) for word in typed_words), *extra]
-    return Given(words, list(extra), values, typed)
+    words = [*(params.filled(word, known) for word in typed_words), *extra]
+    return Given(words, list(extra), values, parsed)
 
 
-def _in_arguments(request: Request) -> dict[str, str]:
+def _in_arguments(
+    arguments: Sequence[str],
+    known: Mapping[str, Any],
+    sets: Sequence[Mapping[str, Any]],
+    is_hydra: Callable[[], bool],
+) -> dict[str, str]:
     """Return the parameters among the arguments after `--`, with the values of names in braces.
 
     A parameter whose value differs between the tasks of a sweep is left out: the tasks have the parameter in braces.
     """
-    found = params.read(request.arguments)
-    if any("=" in word and not word.startswith("-") for word in request.arguments) and _is_hydra(request):
+    found = params.read(arguments)
+    if any("=" in word and not word.startswith("-") for word in arguments) and is_hydra():
         from yurt.lifecycle.plan import hydra
 
-        found |= hydra.read(request.arguments)
-    varying = {"task", *(key for each in request.sets for key in each)} if request.sets else set()
-    return {
-        key: params.filled(text, request.params)
-        for key, text in found.items()
-        if varying.isdisjoint(params.slots([text]))
-    }
+        found |= hydra.read(arguments)
+    varying = {"task", *(key for each in sets for key in each)} if sets else set()
+    return {key: params.filled(text, known) for key, text in found.items() if varying.isdisjoint(params.slots([text]))}
 
 
-def _is_hydra(request: Request) -> bool:
+def _is_hydra(argv: Sequence[str], style: str) -> bool:
     """Return whether the command takes parameters as Hydra does, by the user's choice or by its script."""
-    if request.style or request.calls or request.spec:
-        return request.style == "hydra" and not request.calls
+    if style:
+        return style == "hydra"
     from yurt.lifecycle.plan import hydra
 
-    return hydra.is_application(request.words)
+    return hydra.is_application(argv)
 
 
-def _extra(request: Request, slots: Collection[str]) -> list[str]:
+def _extra(
+    known: Mapping[str, Any],
+    sets: Sequence[Mapping[str, Any]],
+    slots: Collection[str],
+    is_hydra: Callable[[], bool],
+) -> list[str]:
     """Return the arguments for parameters that the command does not name in braces, in the style of the script."""
-    own = named({key: each for key, each in request.params.items() if key not in slots})
-    if not (own or request.sets) or not _is_hydra(request):
+    own = named({key: each for key, each in known.items() if key not in slots})
+    if not (own or sets) or not is_hydra():
         return params.words(own)
     from yurt.lifecycle.plan import hydra
 
-    tasks = [{key: each for key, each in one.items() if key not in slots} for one in request.sets]
+    tasks = [{key: each for key, each in one.items() if key not in slots} for one in sets]
     return [*hydra.words(own), *hydra.slots(tasks)]
 
 
-def variables(context: Context, values: Mapping[str, Any], request: Request) -> dict[str, bytes]:
-    """Return the environment variables that a run gets from its context and its parameters."""
+def variables(context: Context, values: Mapping[str, Any], by_flag: Collection[str] = ()) -> dict[str, bytes]:
+    """Return the environment variables that a run gets from its context and its parameters.
+
+    UserError if the name of one is not valid. `by_flag`: the names of those that `--var` sets.
+    """
     try:
         own = params.variables(values)
     except ValueError as error:
@@ -89,7 +112,7 @@ def variables(context: Context, values: Mapping[str, Any], request: Request) -> 
     for name in context.variables:
         if not name.isidentifier() or not name.isascii() or name in script.SHELLS_OWN:
             why = "is reserved by the shell" if name in script.SHELLS_OWN else "is not a valid variable name"
-            where = "--var" if name in (request.flags.get("variables") or ()) else "variables"
+            where = "--var" if name in by_flag else "variables"
             raise UserError(f"{where}: '{params.shown(name)}' {why}", code="usage", hint="for example: `--var SEED=1`")
     return {name: os.fsencode(value) for name, value in {**own, **context.variables}.items()}
 

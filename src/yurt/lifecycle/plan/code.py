@@ -10,13 +10,13 @@ from pathlib import Path
 
 from yurt.backends.kinds import kind_of
 from yurt.config import paths
-from yurt.errors import UserError, YurtError
-from yurt.lifecycle.plan import provenance
+from yurt.errors import RefusedError, UserError, YurtError
 from yurt.model import params
 from yurt.model.context import Context
 from yurt.model.progress import Event, Watch
 from yurt.model.run import Code
 from yurt.sites.project import Project
+from yurt.snapshot import git
 
 
 def snapshot_of(
@@ -41,7 +41,7 @@ def snapshot_of(
     _check_folder(project.folder)
     watch(Event("taking a snapshot of the code"))
     paths.make_private(project.code.parent)
-    head = provenance.Commit(project.folder)
+    head = Commit(project.folder)
     limits = {} if largest_file is None else {"largest_file": largest_file}
     inside, outside = _extra_paths(context.paths_to_copy, project)
     said = _checked(outside, project, by_project=by_project) if outside else []
@@ -71,6 +71,32 @@ def snapshot_of(
     warnings += said
     warnings += [_about_special(taken.special)] if taken.special else []
     return code, [*warnings, *(_about_absent(each, project.folder, context) for each in taken.absent)]
+
+
+class Commit:
+    """The commit of a folder. Git starts immediately and runs in the background until `answer` is called."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._process: git.Running | None = git.start(
+                ["rev-parse", "HEAD", "HEAD:./", "--abbrev-ref", "HEAD"], folder=folder
+            )
+        except (RefusedError, OSError):
+            self._process = None
+
+    def answer(self) -> tuple[str, str, str]:
+        """Return (commit, tree of the folder in it, branch); empty if there is no commit.
+
+        UserError: git waits for a pipe in place of a file.
+        """
+        try:
+            out = self._process.output() if self._process is not None else b""
+        except RefusedError:
+            return "", "", ""
+        fields = out.decode(errors="replace").split()
+        if len(fields) != 3:
+            return "", "", ""
+        return fields[0], fields[1], fields[2]
 
 
 def _checked(outside: Sequence[Path], project: Project, *, by_project: bool) -> list[str]:
@@ -175,11 +201,21 @@ def writable_folders(context: Context) -> list[str]:
     return found
 
 
+MOST_PATHS, LONGEST_PATH = 200, 4096
+"""Limits of paths_to_copy. Each path takes a process of git; Linux has no longer paths."""
+
+
 def _extra_paths(given: Sequence[str], project: Project) -> tuple[list[str], list[Path]]:
     """Split paths_to_copy, relative to the project folder, into globs inside the project and paths outside."""
     inside: list[str] = []
     outside: list[Path] = []
     folder = os.path.realpath(project.folder)
+    if len(given) > MOST_PATHS or any(len(os.fsencode(text)) > LONGEST_PATH for text in given):
+        raise UserError(
+            f"paths_to_copy has more than {MOST_PATHS} paths, or one of more than {LONGEST_PATH} bytes",
+            code="config-invalid",
+            hint="name the folders that contain the files",
+        )
     for text in given:
         path = os.path.realpath(os.path.join(folder, os.path.expandvars(os.path.expanduser(text))))
         if path.startswith(folder + "/"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import msgspec
 from yurt.backends.slurm import options
 from yurt.backends.slurm.options import Script
 from yurt.errors import UserError
-from yurt.model.params import shown
+from yurt.lifecycle.plan.request import Request
+from yurt.model.params import ARRAY_INDEX, shown
 from yurt.model.run import Resources
 from yurt.model.settings import TABLE
 from yurt.sites.project import Project
@@ -30,6 +32,10 @@ IGNORED = {
     "requeue": "use `yurt run --requeue`",
 }
 """Why yurt ignores an #SBATCH option, or what to use instead."""
+
+_ARRAY = r"(?a)\d+(?:-\d+(?::0*[1-9]\d*)?)?(?:,\d+(?:-\d+(?::0*[1-9]\d*)?)?)*(?:%0*[1-9]\d*)?"
+_LARGEST = 4_000_001
+"""Slurm's limit: indices are smaller."""
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -159,3 +165,42 @@ def logs_of(script: Script | None) -> dict[str, str]:
     if given.get("error") == given.get("output"):  # both streams in one file, as without --error
         found.pop("error", None)
     return found
+
+
+def with_script(request: Request, script: Script) -> Request:
+    """Return the request with the name and the array of the script. UserError if its array is invalid."""
+    name = request.name or script.options.get("job-name") or ""
+    request = msgspec.structs.replace(request, name=name)
+    if "array" not in script.options:
+        return request
+    from yurt.model import tasks
+    from yurt.model.grid import LIMIT
+
+    at, text = script.at["array"], script.options["array"] or ""
+    if request.sets:
+        raise UserError(
+            f"{at}: `#SBATCH --array` cannot be combined with another sweep",
+            code="usage",
+            hint="remove that line, or leave out `--grid`, `--zip`, `--config` and `--spec`",
+        )
+    ranges, _, most = text.partition("%")
+    bounds = [int(number) for number in re.findall(r"\d+", ranges)]
+    if not re.fullmatch(_ARRAY, text) or max(bounds) >= _LARGEST or not (count := tasks.count(ranges)):
+        raise UserError(
+            f"{at}: --array must be a list of indices such as 0-9, 1,3,7 or 0-99%10, not '{text}'",
+            code="usage",
+            hint="correct that line, for example: `#SBATCH --array=0-9`",
+        )
+    if count > LIMIT:
+        raise UserError(
+            f"{at}: --array has {count:,} indices; the maximum is {LIMIT:,}",
+            code="usage",
+            hint="submit several smaller arrays",
+        )
+    return msgspec.structs.replace(
+        request,
+        sets=[{ARRAY_INDEX: number} for number in sorted(set(tasks.numbers(ranges)))],
+        pass_sets=False,
+        array=ranges,
+        parallel=request.parallel or (int(most) if most else None),
+    )

@@ -30,45 +30,41 @@ SERVICE = "YURT_SERVICE"
 """The variable with the configuration of a service."""
 
 
-def words(request: Request) -> Sequence[str]:
-    """Return the command of the job, if it is not the words of the request; else nothing."""
+class Program(msgspec.Struct, frozen=True):
+    """A program of yurt that a job runs instead of a command of the user."""
+
+    purpose: Purpose
+    words: Sequence[str]
+    """The command."""
+    shown: list[str]
+    """The command as users see it."""
+    variables: dict[str, bytes] = {}
+
+
+def program_of(request: Request) -> Program | None:
+    """Return the program that the job of a request runs; None if it runs a command of the user."""
     if request.dev is not None:
-        return ("sh", "-c", HOLD_DEV, "sh", START, module.name("dev"))
+        words = ("sh", "-c", HOLD_DEV, "sh", START, module.name("dev"))
+        return Program("dev", words, ["dev", request.name], {CONFIGURATION: msgspec.json.encode(request.dev)})
     if request.service is not None:
-        return ("sh", "-c", RUN_SERVICE, "sh", START_SERVICE, module.name("service"))
-    return HOLD if request.session else ()
-
-
-def variables(request: Request) -> dict[str, bytes]:
-    if request.service is not None:
-        return {SERVICE: msgspec.json.encode(request.service)}
-    return {} if request.dev is None else {CONFIGURATION: msgspec.json.encode(request.dev)}
-
-
-def purpose(request: Request) -> Purpose:
-    if request.dev is not None:
-        return "dev"
-    if request.service is not None:
-        return "service"
-    return "shell" if request.session else "run"
-
-
-def shown(request: Request) -> list[str]:
-    """Return the command as users see it; nothing for a command of the user."""
-    if request.dev is not None:
-        return ["dev", request.name]
-    if request.service is not None:
-        words = [str(word) for word in request.service.get("words") or ()]
-        return ["serve", *(["--", *words] if words else [str(request.service["program"])])]
+        words = ("sh", "-c", RUN_SERVICE, "sh", START_SERVICE, module.name("service"))
+        own = [str(word) for word in request.service.get("words") or ()]
+        shown = ["serve", *(["--", *own] if own else [str(request.service["program"])])]
+        return Program("service", words, shown, {SERVICE: msgspec.json.encode(request.service)})
     if request.session:
-        return ["shell", *(["--", *request.words] if request.words else [])]
-    return []
+        return Program("shell", HOLD, ["shell", *(["--", *request.words] if request.words else [])])
+    return None
 
 
-def on_the_node(request: Request, planned: Planned) -> Planned:
-    """Return the plan of a program of yurt: it runs once, and a dev node runs on the node, not in a container."""
+def on_the_node(planned: Planned) -> Planned:
+    """Change the plan of a service or a dev node: it runs once, and a dev node on the node, not in a container.
+
+    RefusedError: Slurm starts the container of a service.
+    """
     plan = planned.plan
-    if request.service is not None:
+    if plan.run.purpose not in ("dev", "service"):
+        return planned
+    if plan.run.purpose == "service":
         if plan.setup.pyxis:
             raise RefusedError(
                 "a service cannot run in a container that Slurm starts: nothing outside would reach its socket",

@@ -7,30 +7,29 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgspec
 
 from yurt import __version__
 from yurt.backends.job.variables import variables_of
-from yurt.backends.kinds import Kind, kind_of
 from yurt.clocks import clocks
 from yurt.config import facts as recorded_facts
-from yurt.config import precedence
 from yurt.config.precedence import Setting
 from yurt.config.project import is_of_project
-from yurt.errors import UnreachableError, UserError
+from yurt.errors import UnreachableError
 from yurt.lifecycle.env import choose
-from yurt.lifecycle.plan import arguments, checks, command, holders, scheduling, settle, staging
+from yurt.lifecycle.plan import arguments, command, holders, settle, staging
 from yurt.lifecycle.plan.arguments import Given
 from yurt.lifecycle.plan.code import snapshot_of, writable_folders
-from yurt.lifecycle.plan.request import Planned, Request, Unsettled
-from yurt.lifecycle.plan.scheduling import Needs
+from yurt.lifecycle.plan.request import Planned, Request
+from yurt.lifecycle.plan.resolve import Resolved, declared, resolve
 from yurt.lifecycle.plan.settle import Draft
 from yurt.model import ids, params, time_limit
 from yurt.model.context import Context
+from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Chosen, Code, Holder, Plan, Run
 from yurt.model.settings import TABLE
@@ -38,9 +37,6 @@ from yurt.model.stage import StageRequest
 from yurt.sites.person import person
 from yurt.sites.project import Project
 from yurt.store import Store
-
-if TYPE_CHECKING:
-    from yurt.envs.declared import Declared
 
 
 def plan(
@@ -58,87 +54,33 @@ def plan(
     `index`, nodes on which earlier runs failed are avoided. `offline`: if the site is unreachable and its facts are not
     known, the result is a draft; else UnreachableError.
     """
-    project = project or Project(request.project)
-    settings = precedence.resolve(context, request.flags, request.entry)
-    wanted = precedence.as_context(context.name, settings)
-    kind = kind_of(wanted.type)
-    _check_output_size(wanted, request)
-    in_place = not request.snapshot and kind.here and request.dev is None
-    _check_text(settings, project, in_place=in_place)
-    holding = holders.words(request)
-    words = request.words or holding
-    what = command.read(words, project)
-    about_script = command.check_inside(words, project, here=kind.here) if request.snapshot else []
-    if what.sbatch is not None:
-        from yurt.lifecycle.plan import sbatch_array
-
-        request = sbatch_array.applied(request, what.sbatch)
-    _check_parallel(request)
-    needs = scheduling.needs_of(wanted, request, settings, what.sbatch)
-    secrets = _secrets(wanted, request, needs, kind)
-    facts, unreachable = None, None
-    try:
-        facts = settle.facts_for(wanted, needs, project.label, watch)
-    except UnreachableError as error:
-        if not offline:
-            raise
-        unreachable = error
-    declared, about_env = _declared(wanted, request, what, project)
-    given = arguments.given(what.argv, request)
-    by_project = is_of_project(settings["paths_to_copy"].source)
-    code, about_code = _code(project, wanted, request, by_project, watch)
-    mrunner = _asks_as_mrunner(wanted, request)
-    made = Plan(
-        run=_run(project, wanted, request, settings, needs=needs, given=given, code=code, secrets=secrets),
-        project_folder="",
-        store=str(project.code),
-        words=[os.fsencode(word) for word in (holding or given.words)],
-        variables={**arguments.variables(wanted, given.values, request), **holders.variables(request)},
-        native_options=needs.options,
-        native_lines=needs.lines,
-        lease=clocks().lease,
-        grace=clocks().grace,
-        place=str(project.folder / project.subfolder) if in_place else "",
-        copy=request.copy or bool(holding),
-        writable=writable_folders(wanted),
-        sets=[arguments.jsonable(each) for each in request.sets],
-        arguments=request.pass_sets and not mrunner,
-        array=request.array,
-        logs=command.logs_of(what.sbatch),
-        mrunner=mrunner,
-        sources=[] if declared is None else choose.sources(declared, project),
-        parallel=request.parallel,
-        calls=bool(request.calls),
-        calls_per_process=request.calls_per_process,
-        holder=Holder(clocks().first_session, clocks().next_session) if request.session else None,
-    )
-    encoded = b"" if declared is None else msgspec.json.encode(declared)
+    asked = resolve(context, request, project or Project(request.project))
+    facts, unreachable = _facts(asked, offline=offline, watch=watch)
+    environment, about_env = declared(asked)
+    given = _given(asked.command.argv, asked.request)
+    code, about_code = _code(asked, watch)
+    made = _made(asked, _run(asked, given, code), given)
+    if environment is not None:
+        made = msgspec.structs.replace(made, sources=choose.sources(environment, asked.project))
     draft = Draft(
         made,
-        msgspec.structs.replace(wanted, variables={}),
-        needs,
-        encoded,
-        request.calls_python,
-        staging.requested(request.stage) if holders.purpose(request) == "run" else StageRequest(),
+        msgspec.structs.replace(asked.context, variables={}),
+        asked.needs,
+        b"" if environment is None else msgspec.json.encode(environment),
+        asked.request.calls_python,
+        staging.requested(asked.request.stage) if asked.program is None else StageRequest(),
     )
-    if unreachable is not None:
-        settle.with_signal(
-            made.run.restart_policy, time_limit.seconds(wanted.type, needs.resources.minutes, wanted.time)
-        )
-        planned = Planned(made, needs.warnings, Unsettled(msgspec.json.encode(draft), unreachable))
-    else:
-        planned = settle.settle(draft, facts, index, watch)
-    if request.dev is not None or request.service is not None:
-        planned = holders.on_the_node(request, planned)
+    planned = settle.unsettled(draft, unreachable) if unreachable else settle.settle(draft, facts, index, watch)
+    planned = holders.on_the_node(planned)
     variables = variables_of(planned.plan)
     arguments.check_size(given.words, variables)
     arguments.check_sets(made.sets, given.words, variables, passed=made.arguments)
     warnings = [
         *planned.warnings,
-        *([] if kind.scheduler else _without_scheduler(request)),
+        *([] if asked.kind.scheduler else _without_scheduler(request.flags, hold=request.hold)),
         *_not_passed(made),
         *about_env,
-        *about_script,
+        *asked.about_script,
         *about_code,
     ]
     return msgspec.structs.replace(planned, warnings=warnings)
@@ -150,40 +92,130 @@ def check(context: Context, request: Request) -> None:
     UserError: a setting is invalid. RefusedError: the site cannot provide the resources, by its recorded facts. The
     site is queried only to confirm that; if it is unreachable, or was never probed, `plan` decides.
     """
-    project = Project()
-    settings = precedence.resolve(context, request.flags, request.entry)
-    wanted = precedence.as_context(context.name, settings)
-    kind = kind_of(wanted.type)
-    _check_output_size(wanted, request)
-    _check_text(settings, project, in_place=not request.snapshot and kind.here)
-    needs = scheduling.needs_of(wanted, request, settings, None)
-    _secrets(wanted, request, needs, kind)
+    asked = resolve(context, request, Project())
+    wanted, needs = asked.context, asked.needs
     settle.with_signal(request.restart_policy, time_limit.seconds(wanted.type, needs.resources.minutes, wanted.time))
-    _declared(wanted, request, command.read(request.words or holders.words(request), project), project)
-    facts = recorded_facts.load(wanted) if kind.probed else None
-    if kind.here or facts is not None:
+    declared(asked)
+    facts = recorded_facts.load(wanted) if asked.kind.probed else None
+    if asked.kind.here or facts is not None:
         with suppress(UnreachableError):
-            checks.check(wanted, needs.checked, facts, label=project.label, watch=unwatched)
+            settle.check(wanted, needs.checked, facts, label=asked.project.label, watch=unwatched)
 
 
-def _declared(
-    wanted: Context, request: Request, what: command.Command, project: Project
-) -> tuple[Declared | None, list[str]]:
-    """Return what declares the environment that yurt builds, and what to tell the user about it."""
-    argv = ["python"] if request.calls or holders.words(request) else what.argv
-    own_setup = what.sbatch is not None or bool(request.calls and not request.calls_python)
-    return choose.chosen(wanted, argv, project, own_setup=own_setup, flag=_env_flag(request))
+def _facts(asked: Resolved, *, offline: bool, watch: Watch) -> tuple[Facts | None, UnreachableError | None]:
+    """Return facts of the site that allow the run, or why there are none."""
+    try:
+        return settle.facts_for(asked.context, asked.needs, asked.project.label, watch), None
+    except UnreachableError as error:
+        if not offline:
+            raise
+        return None, error
 
 
-def _asks_as_mrunner(wanted: Context, request: Request) -> bool:
+def _given(argv: list[str], request: Request) -> Given:
+    """Return the command with the parameters of a request. The script decides their style only if nothing else does."""
+    style = "options" if request.calls else request.style or ("options" if request.spec else "")
+    return arguments.given(argv, request.arguments, request.params, request.sets, typed=request.typed, style=style)
+
+
+def _code(asked: Resolved, watch: Watch) -> tuple[Code, list[str]]:
+    """Return the snapshot of the project, if the run has one, and warnings about it."""
+    request = asked.request
+    if not request.snapshot:
+        return Code(), []
+    return snapshot_of(
+        asked.project,
+        asked.context,
+        include=request.include,
+        exclude=request.exclude,
+        largest_file=request.largest_file,
+        named=[] if request.calls else [*request.words, *request.arguments],
+        by_project=is_of_project(asked.settings["paths_to_copy"].source),
+        watch=watch,
+    )
+
+
+def _run(asked: Resolved, given: Given, code: Code) -> Run:
+    """Return the record of the run."""
+    request, project, wanted, program = asked.request, asked.project, asked.context, asked.program
+    created = time.time()
+    run_id = (ids.make_sweep if request.sets else ids.make)(created, int.from_bytes(os.urandom(4)))
+    shown = [request.calls] if request.calls else [*request.words, *request.arguments, *given.extra]
+    return Run(
+        id=run_id,
+        context=wanted.name,
+        context_type=wanted.type,
+        project=project.label,
+        source=params.shown(str(project.folder)),
+        created=created,
+        command=[params.shown(word) for word in (shown if program is None else program.shown)],
+        folder="",
+        purpose="run" if program is None else program.purpose,
+        name=params.shown(request.name),
+        params=arguments.jsonable(given.typed),
+        tags=[params.shown(tag) for tag in dict.fromkeys([*wanted.tags, *request.tags])],
+        note=params.shown(request.note),
+        subfolder=project.subfolder if request.snapshot else "",
+        resources=asked.needs.resources,
+        code=code,
+        restart_policy=request.restart_policy,
+        tasks=len(request.sets),
+        after=list(request.after),
+        secrets=asked.secrets,
+        home_sync=asked.needs.home_sync,
+        settings=_chosen(asked.settings),
+        user=wanted.user_id or person(),
+        host=os.uname().nodename,
+        yurt_version=__version__,
+    )
+
+
+def _made(asked: Resolved, run: Run, given: Given) -> Plan:
+    """Return the plan of a run, without what depends on the facts of its site."""
+    request, project, program = asked.request, asked.project, asked.program
+    by_flag = request.flags.get("variables") or ()
+    variables = arguments.variables(asked.context, given.values, by_flag)
+    mrunner = _asks_as_mrunner(request, asked.context.variables.get("PYTHONPATH", ""))
+    return Plan(
+        run=run,
+        project_folder="",
+        store=str(project.code),
+        words=[os.fsencode(word) for word in (given.words if program is None else program.words)],
+        variables=variables if program is None else {**variables, **program.variables},
+        native_options=asked.needs.options,
+        native_lines=asked.needs.lines,
+        lease=clocks().lease,
+        grace=clocks().grace,
+        place=str(project.folder / project.subfolder) if asked.in_place else "",
+        copy=request.copy or program is not None,
+        writable=writable_folders(asked.context),
+        sets=[arguments.jsonable(each) for each in request.sets],
+        arguments=request.pass_sets and not mrunner,
+        array=request.array,
+        logs=command.logs_of(asked.command.sbatch),
+        mrunner=mrunner,
+        parallel=request.parallel,
+        calls=bool(request.calls),
+        calls_per_process=request.calls_per_process,
+        holder=Holder(clocks().first_session, clocks().next_session) if request.session else None,
+    )
+
+
+def _asks_as_mrunner(request: Request, python_path: str) -> bool:
     """Return whether the script of a spec file loads its parameters from a file, as under mrunner."""
     if not request.spec:
         return False
     from yurt.lifecycle.plan import mrunner_script
 
     keys = {key for each in request.sets for key in each}
-    path = wanted.variables.get("PYTHONPATH", "")
-    return mrunner_script.asks(request.words, keys, helpers=request.spec == "mrunner", python_path=path)
+    return mrunner_script.asks(request.words, keys, helpers=request.spec == "mrunner", python_path=python_path)
+
+
+def _without_scheduler(flags: Mapping[str, Any], *, hold: bool) -> list[str]:
+    """Return one warning about options that need a scheduler."""
+    given = [row.key for row in TABLE if row.scheduler and row.key and flags.get(row.key)]
+    given += ["hold"] if hold else []
+    return [f"{', '.join(given)} ignored: this machine has no scheduler"] if given else []
 
 
 def _not_passed(made: Plan) -> list[str]:
@@ -197,129 +229,6 @@ def _not_passed(made: Plan) -> list[str]:
     else:
         what, how = f"parameters {', '.join(names)} are Python objects", "are not passed as arguments"
     return [f"{what} of the spec file and {how}; only get_configuration() of mrunner loads them"]
-
-
-def _run(
-    project: Project,
-    wanted: Context,
-    request: Request,
-    settings: Mapping[str, Setting],
-    *,
-    needs: Needs,
-    given: Given,
-    code: Code,
-    secrets: list[str],
-) -> Run:
-    created = time.time()
-    run_id = (ids.make_sweep if request.sets else ids.make)(created, int.from_bytes(os.urandom(4)))
-    return Run(
-        id=run_id,
-        context=wanted.name,
-        context_type=wanted.type,
-        project=project.label,
-        source=params.shown(str(project.folder)),
-        created=created,
-        command=[params.shown(word) for word in _as_shown(request, given.extra)],
-        folder="",
-        purpose=holders.purpose(request),
-        name=params.shown(request.name),
-        params=arguments.jsonable(given.typed),
-        tags=[params.shown(tag) for tag in dict.fromkeys([*wanted.tags, *request.tags])],
-        note=params.shown(request.note),
-        subfolder=project.subfolder if request.snapshot else "",
-        resources=needs.resources,
-        code=code,
-        restart_policy=request.restart_policy,
-        tasks=len(request.sets),
-        after=list(request.after),
-        secrets=secrets,
-        home_sync=needs.home_sync,
-        settings=_chosen(settings),
-        user=wanted.user_id or person(),
-        host=os.uname().nodename,
-        yurt_version=__version__,
-    )
-
-
-def _check_parallel(request: Request) -> None:
-    if request.parallel is not None and not request.sets:
-        raise UserError(
-            "--max-parallel needs a sweep (--grid, --zip, --config, --spec or a script with `#SBATCH --array`)",
-            code="usage",
-            hint="for example: `--grid lr=0.1,0.01`",
-        )
-
-
-def _check_output_size(wanted: Context, request: Request) -> None:
-    text = request.flags.get("output_size")  # an empty one is not in the settings
-    text = wanted.output_size if text is None else text
-    if text is None:
-        return
-    from yurt.model.quotas import read_amount
-
-    if read_amount(text) is None:
-        raise UserError(
-            f"output_size: '{text}' is neither a size nor a number of files",
-            code="usage",
-            hint="for example: `20G`, `1000 files` or `20G 1000 files`",
-        )
-
-
-def _secrets(wanted: Context, request: Request, needs: Needs, kind: Kind) -> list[str]:
-    """Return the names of the secrets, each once. UserError if one cannot be passed to the run."""
-    names = list(dict.fromkeys(request.secrets))
-    if names:
-        checks.check_secrets(names, wanted.variables, needs.all_options if kind.scheduler else {})
-    return names
-
-
-def _code(
-    project: Project, wanted: Context, request: Request, by_project: bool, watch: Watch
-) -> tuple[Code, list[str]]:
-    if not request.snapshot:
-        return Code(), []
-    return snapshot_of(
-        project,
-        wanted,
-        include=request.include,
-        exclude=request.exclude,
-        largest_file=request.largest_file,
-        named=[] if request.calls else [*request.words, *request.arguments],
-        by_project=by_project,
-        watch=watch,
-    )
-
-
-def _env_flag(request: Request) -> str:
-    """Return the option of the request that names the declaration of its environment; empty if there is none."""
-    if request.flags.get("requirements_file"):
-        return "--requirements"
-    return "--env" if request.flags.get("env") not in (None, choose.NONE) else ""
-
-
-def _as_shown(request: Request, extra: Sequence[str]) -> Sequence[str]:
-    """Return the command as users see it."""
-    if holding := holders.shown(request):
-        return holding
-    return [request.calls] if request.calls else [*request.words, *request.arguments, *extra]
-
-
-def _without_scheduler(request: Request) -> list[str]:
-    """Return one warning about options that need a scheduler."""
-    given = [row.key for row in TABLE if row.scheduler and row.key and request.flags.get(row.key)]
-    given += ["hold"] if request.hold else []
-    return [f"{', '.join(given)} ignored: this machine has no scheduler"] if given else []
-
-
-def _check_text(settings: Mapping[str, Setting], project: Project, *, in_place: bool) -> None:
-    """Raise UserError if a text for the job script is not UTF-8. Variables and arguments may be any bytes."""
-    texts = {key: each.value for key, each in settings.items() if key != "variables"}
-    texts["the working directory"] = str(project.folder / project.subfolder) if in_place else project.subfolder
-    for what, text in texts.items():
-        try:
-            msgspec.json.encode(text)
-        except UnicodeEncodeError:
-            raise UserError(f"{what} is not valid UTF-8: {arguments.jsonable(text)}", code="usage") from None
 
 
 def _chosen(settings: Mapping[str, Setting]) -> list[Chosen]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 
@@ -11,14 +13,19 @@ from yurt.backends.slurm.options import Script
 from yurt.config.precedence import Setting
 from yurt.errors import UserError
 from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.plan import checks, command
-from yurt.lifecycle.plan.request import Request
+from yurt.lifecycle.plan import command
 from yurt.model.context import Context
 from yurt.model.facts import Facts
-from yurt.model.resources import parse_memory, parse_time
+from yurt.model.resources import parse_gpus, parse_memory, parse_time
 from yurt.model.run import Resources
 from yurt.model.settings import TABLE
 from yurt.store import Store
+
+SWEEP = "--grid seed=0..9"
+"""What a user of job arrays types instead."""
+
+PARSERS: dict[str, Callable[[Any], Any]] = {"size": parse_memory, "time": parse_time}
+"""Parsers by the form of a setting."""
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,37 +69,64 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
         return {**own, **self.options}
 
 
-def needs_of(wanted: Context, request: Request, settings: Mapping[str, Setting], script: Script | None) -> Needs:
+def needs_of(
+    wanted: Context, settings: Mapping[str, Setting], script: Script | None, *, flags: Mapping[str, Any], hold: bool
+) -> Needs:
     """Combine flags, the context and the script's #SBATCH lines. UserError for an invalid option."""
-    options = without(wanted.sbatch_options, _overridden(request))
-    if request.hold:
+    options = without(wanted.sbatch_options, _overridden(flags))
+    if hold:
         options["hold"] = None
-    home_sync = _home_sync(wanted, request, {**(script.options if script is not None else {}), **options})
-    resources = _without_rivals(checks.resources_of(wanted), request)
+    asked, every = bool(flags.get("home_sync")), {**(script.options if script is not None else {}), **options}
+    home_sync = _home_sync(wanted, every, asked=asked, hold=hold)
+    resources = _without_rivals(resources_of(wanted), flags)
     warnings: list[str] = []
     if script is not None:
-        resources, options = command.yield_to_script(resources, options, script, _given_by_hand(settings, request))
+        resources, options = command.yield_to_script(resources, options, script, _given_by_hand(settings, flags))
         warnings = command.ignored_lines(script) if kind_of(wanted.type).scheduler else []
         script = command.yield_to_options(script, resources, options)
-    checks.check_options(options)
+    _check_options(options)
     return Needs(resources=resources, options=options, script=script, home_sync=home_sync, warnings=warnings)
 
 
-def _home_sync(wanted: Context, request: Request, options: Mapping[str, str | None]) -> bool:
+def resources_of(context: Context) -> Resources:
+    """Return the resources that a context requests."""
+    found: dict[str, Any] = {}
+    for row in TABLE:
+        value = attrgetter(row.key)(context) if row.resource else None
+        if value is None:
+            continue
+        if row.form == "gpus":
+            found["gpu_type"], found[row.resource] = parse_gpus(value)
+        else:
+            found[row.resource] = PARSERS[row.form](value) if row.form in PARSERS else value
+    return Resources(**found)
+
+
+def _check_options(more: Mapping[str, str | None]) -> None:
+    """Raise UserError for sbatch options that yurt sets itself or does not support."""
+    from yurt.backends.slurm import options
+
+    wrong = options.faults(more)
+    if wrong:
+        arrays = any(options.long_name(name) == "array" for name in more)
+        hint = f"use `{SWEEP}` instead of a job array" if arrays else "run `yurt run --help` to see all options"
+        raise UserError("; ".join(wrong), code="usage", hint=hint)
+
+
+def _home_sync(wanted: Context, options: Mapping[str, str | None], *, asked: bool, hold: bool) -> bool:
     """Return whether the job waits for a home sync. A hold of the request replaces the `home_sync` of a context.
 
     Options as for plain sbatch, `--hold` and the comment `home_sync`, mean the same as `--sync`.
     """
     from yurt.backends.slurm.options import waits_for_sync
 
-    asked = bool(request.flags.get("home_sync"))
     if asked and not kind_of(wanted.type).scheduler:
         raise UserError(
             f"--sync cannot be used on {wanted.name}: it has no scheduler that could hold the run",
             code="usage",
             hint="run `yurt home sync` first, then run it without `--sync`",
         )
-    if asked and request.hold:
+    if asked and hold:
         raise UserError(
             "--hold and --sync cannot be combined: a home sync releases the run",
             code="usage",
@@ -100,7 +134,7 @@ def _home_sync(wanted: Context, request: Request, options: Mapping[str, str | No
         )
     if not kind_of(wanted.type).scheduler:
         return False
-    return waits_for_sync(options) or (wanted.home_sync and not request.hold)
+    return waits_for_sync(options) or (wanted.home_sync and not hold)
 
 
 def settled(needs: Needs, context: str, facts: Facts | None, index: Store | None) -> Needs:
@@ -117,26 +151,26 @@ def settled(needs: Needs, context: str, facts: Facts | None, index: Store | None
     )
 
 
-def _overridden(request: Request) -> set[str]:
+def _overridden(flags: Mapping[str, Any]) -> set[str]:
     """Return the sbatch options that a flag of their own sets, such as --nodes, and --sbatch-option does not."""
     from yurt.backends.slurm.options import long_name
 
-    by_name = {long_name(name) for name in request.flags.get("sbatch_options") or ()}
-    parts = {f"resources.{part}": value for part, value in (request.flags.get("resources") or {}).items()}
-    given = {**request.flags, **parts}
+    by_name = {long_name(name) for name in flags.get("sbatch_options") or ()}
+    parts = {f"resources.{part}": value for part, value in (flags.get("resources") or {}).items()}
+    given = {**flags, **parts}
     rows = [row for row in TABLE if row.resource and given.get(row.key)]
     return {name for row in rows for name in command.RIVALS.get(row.sbatch, (row.sbatch,))} - by_name
 
 
-def _without_rivals(resources: Resources, request: Request) -> Resources:
+def _without_rivals(resources: Resources, flags: Mapping[str, Any]) -> Resources:
     """Drop resources of the context that an sbatch option of the request replaces, such as mem if mem-per-cpu is given.
 
     UserError if the request itself has both.
     """
     from yurt.backends.slurm.options import long_name
 
-    by_name = {long_name(name) for name in request.flags.get("sbatch_options") or ()}
-    parts = request.flags.get("resources") or {}
+    by_name = {long_name(name) for name in flags.get("sbatch_options") or ()}
+    parts = flags.get("resources") or {}
     changes: dict[str, None] = {}
     for row in TABLE:
         group, _, part = row.key.rpartition(".")
@@ -152,12 +186,12 @@ def _without_rivals(resources: Resources, request: Request) -> Resources:
     return msgspec.structs.replace(resources, **changes)
 
 
-def _given_by_hand(settings: Mapping[str, Setting], request: Request) -> Callable[[str], bool]:
+def _given_by_hand(settings: Mapping[str, Setting], flags: Mapping[str, Any]) -> Callable[[str], bool]:
     """Return a function that tells whether a setting, such as resources.cpu, came from a flag or a variable."""
 
     def given(key: str) -> bool:
         name, _, part = key.partition(".")
-        flag = request.flags.get(name)
+        flag = flags.get(name)
         if part:
             flag = (flag or {}).get(part)
         return bool(flag) or settings[name].source.startswith("$")

@@ -6,6 +6,7 @@ A run whose site is unreachable and was never probed is saved as a draft. It is 
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,25 +14,41 @@ import msgspec
 
 from yurt.backends.kinds import kind_of
 from yurt.clocks import clocks
-from yurt.errors import UserError, YurtError
+from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
 from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.plan import checks, scheduling, staging
-from yurt.lifecycle.plan.containers import pyxis_image
-from yurt.lifecycle.plan.request import Planned
+from yurt.lifecycle.plan import scheduling, staging
+from yurt.lifecycle.plan.request import Planned, Unsettled
 from yurt.lifecycle.plan.scheduling import Needs
 from yurt.model import layout, time_limit
 from yurt.model.context import Context
 from yurt.model.env import RunEnv
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
-from yurt.model.run import Plan, RestartPolicy, Setup
+from yurt.model.run import Plan, Resources, RestartPolicy, Setup
 from yurt.model.stage import StageRequest
-from yurt.sites.facts import facts_if_probed, internet_of_nodes
+from yurt.sites import connect
+from yurt.sites.facts import ask, facts_if_probed, internet_of_nodes
 from yurt.sites.folders import expand, project_folder
 from yurt.store import Store
 
 if TYPE_CHECKING:
     from yurt.lifecycle.env.prepare import Prepared
+
+ENGINES = ("apptainer", "singularity")
+SQUASHED = (".sqsh", ".squashfs")
+"""Image files that Pyxis uses as they are."""
+
+FRESH, NOW = 600.0, 5.0
+"""Facts older than NOW seconds are refreshed before a run is rejected because of them; the site may have changed. If it
+is unreachable, facts up to FRESH seconds old count."""
+
+_LESS = {
+    " GPU": "leave out `--gpus`",
+    " core": "request fewer cores with `--cpus`",
+    " memory": "request less memory with `--mem`",
+    " node": "leave out `--nodes`",
+}
+"""The hint for what this machine cannot provide, by a word of the fault."""
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -51,7 +68,30 @@ class Draft(msgspec.Struct, frozen=True):
 
 def facts_for(context: Context, needs: Needs, label: str, watch: Watch) -> Facts | None:
     """Return facts of the site that allow a run. UnreachableError if there are none; RefusedError if they do not."""
-    return checks.check(context, needs.checked, facts_if_probed(context, watch=watch), label=label, watch=watch)
+    return check(context, needs.checked, facts_if_probed(context, watch=watch), label=label, watch=watch)
+
+
+def check(context: Context, resources: Resources, facts: Facts | None, *, label: str, watch: Watch) -> Facts | None:
+    """Return facts that allow the run. RefusedError if they do not; facts that are not fresh are probed again first."""
+    runs, folder = connect.backend(context).runs, project_folder(context, facts, label)
+    faults = runs.check(resources, facts, folder)
+    age = 0 if facts is None else time.time() - facts.probed_at
+    if faults and facts is not None and age > NOW:
+        try:
+            facts = ask(context, watch=watch)
+            faults = runs.check(resources, facts, folder)
+        except UnreachableError:
+            if age > FRESH:
+                raise
+    if faults:
+        problems = "; ".join(faults)
+        if kind_of(context.type).here:
+            less = next((hint for word, hint in _LESS.items() if word in faults[0]), "request less")
+            hint = f"{less}, or run on a cluster with `--context NAME`"
+        else:
+            hint = f"see what the site offers with `yurt cluster {context.name}`"
+        raise RefusedError(f"{context.name}: {problems}", code="impossible", hint=hint)
+    return facts
 
 
 def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch = unwatched) -> Planned:
@@ -87,6 +127,13 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
         follow=facts is not None and not facts.requeue,
     )
     return Planned(made, [*needs.warnings, *time_limit.rounded(run.context_type, needs.minutes, asked), *warnings])
+
+
+def unsettled(draft: Draft, why: UnreachableError) -> Planned:
+    """Return the plan of a draft whose site is unreachable."""
+    run, needs = draft.plan.run, draft.needs
+    with_signal(run.restart_policy, time_limit.seconds(run.context_type, needs.resources.minutes, draft.context.time))
+    return Planned(draft.plan, needs.warnings, Unsettled(msgspec.json.encode(draft), why))
 
 
 def _env(draft: Draft, context: Context, facts: Facts, watch: Watch) -> Prepared:
@@ -180,3 +227,28 @@ def _setup(context: Context, facts: Facts | None, env: RunEnv | None) -> Setup:
 def _image(context: Context, facts: Facts | None) -> str:
     image = context.container or ""
     return expand(context, facts, image, "container") if image[:1] in ("~", "$") else image
+
+
+def pyxis_image(image: str, facts: Facts | None) -> str:
+    """Return the image as Pyxis names it; empty if Apptainer or Singularity starts the container.
+
+    A file is for Pyxis if its name says that it is a squashfs image, and a name with `#` is one of Pyxis. Images of a
+    registry are for Pyxis if the site has no other engine.
+    """
+    if not image or facts is None or "pyxis" not in facts.tools:
+        return ""
+    if image.endswith(SQUASHED):
+        return image if image.startswith(("/", "./")) else f"./{image}"  # else Pyxis takes it for one of a registry
+    scheme, colon, _rest = image.partition("://")
+    if image[0] in "/." or image.endswith(".sif") or (colon and scheme != "docker"):
+        return ""
+    name = image.removeprefix("docker://")
+    if "#" in name:
+        return name
+    engines = {*facts.tools, *(facts.node.tools if facts.node is not None else ())}
+    if engines.intersection(ENGINES):
+        return ""
+    name = name.removeprefix("index.docker.io/").removeprefix("docker.io/")
+    host, slash, path = name.partition("/")
+    is_host = slash and ("." in host or ":" in host or host == "localhost")
+    return f"{host}#{path}" if is_host else name

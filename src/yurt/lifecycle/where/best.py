@@ -8,7 +8,7 @@ import msgspec
 
 from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
 from yurt.lifecycle.env import choose
-from yurt.lifecycle.plan import command, holders, sbatch_array, staging
+from yurt.lifecycle.plan import command, holders, staging
 from yurt.lifecycle.plan.request import Request
 from yurt.lifecycle.where import allowed
 from yurt.lifecycle.where.everywhere import everywhere, why
@@ -45,9 +45,11 @@ def choose_best(store: Store, request: Request, watch: Watch = unwatched) -> tup
     UserError: there is no context to choose from. RefusedError: none can start it. UnreachableError: none responds.
     """
     project = Project(request.project)
-    what = command.read(request.words or holders.words(request), project)
+    program = holders.program_of(request)
+    words = request.words or (program.words if program is not None else ())
+    what = command.read(words, project)
     if what.sbatch is not None:
-        request = sbatch_array.applied(request, what.sbatch)
+        request = command.with_script(request, what.sbatch)
     stage = staging.requested(request.stage)
     problems: dict[str, YurtError] = {}
     needs: dict[str, tuple[Wanted, Sequence[str]]] = {}

@@ -46,7 +46,7 @@ def of_request(context: Context, request: Request, script: Script | None = None)
     """Return what a request asks of a context. UserError if an option is invalid."""
     settings = precedence.resolve(context, request.flags, request.entry)
     wanted = precedence.as_context(context.name, settings)
-    needs = scheduling.needs_of(wanted, request, settings, script)
+    needs = scheduling.needs_of(wanted, settings, script, flags=request.flags, hold=request.hold)
     resources, options = _plain(needs.resources, needs.all_options)
     named = _names_partition(settings, request, needs.all_options)
     return Wanted(
