@@ -20,25 +20,33 @@ from yurt.backends.slurm.backend import SlurmBackend
 from yurt.errors import RefusedError, YurtError
 from yurt.hosts import LocalHost
 from yurt.model import layout
+from yurt.model.data import Manner
 from yurt.model.files import NOTHING, Ended, KeepItem, Limits, LogPosition, Measures, Pick, Pull, Survey
 from yurt.model.growth import Growing
 from yurt.model.run import RunRef
 from yurt.model.storage import TierPlace
-from yurt.storage import contents
+from yurt.storage import contents, transfer
 
 RUN, SWEEP, ENV = "1nfkaf7-c1w10", "s1nfkaf7-c1w10", "0123456789abcdef"
 HEADER = "|COMMENT   |JOBID|STATE|REASON|START_TIME|NODELIST|NAME\\n"
 QUEUE = f"{HEADER}|(null)    |11|RUNNING|None|2026-11-15T06:38:09|n1|yurt-{RUN}x\\n"
 JOBS = f"JOBID|STATE|NAME\\n11|RUNNING|yurt-{RUN}x\\n12_0|RUNNING|yurt-{SWEEP}+0\\n"
+NODE = "NodeName=n1 CPUTot=4 CPUAlloc=1 RealMemory=1000 AllocMem=10 Gres= GresUsed= State=MIXED Partitions=main"
+MINE = "PENDING|main|$(/usr/bin/id -un)|5|12|1|Priority"
 NAMES = """\
-awk cat cksum cp cut dd df du find grep head id ls mkdir mv readlink rm rsync sed sort stat tail tar timeout touch tr
-uniq wc xargs"""
+awk cat cksum cp cut dd df du find grep head id ls mkdir mktemp mv readlink rm rsync sed sha256sum sort stat tail tar
+timeout touch tr uniq wc xargs"""
 TOOLS = {name: f'exec {shutil.which(name)} "$@"' for name in NAMES.split()} | {
     "sacct": ":",
-    "scontrol": "echo BOOT_TIME = 2026-01-01T00:00:00",
+    "scontrol": f"""case $* in
+      ping) echo 'Slurmctld(primary) at c1 is UP' ;;
+      *'show node'*) echo '{NODE}' ;;
+      *'show partition'*) echo 'PartitionName=main State=UP MaxTime=UNLIMITED Default=YES' ;;
+      *) echo BOOT_TIME = 2026-01-01T00:00:00 ;;
+    esac""",
     "scancel": ":",
     "sleep": ":",
-    "squeue": f"case $* in *%10k*) printf '{QUEUE}' ;; *) printf '{JOBS}' ;; esac",
+    "squeue": f"case $* in *'%T|%P'*) echo \"{MINE}\" ;; *%10k*) printf '{QUEUE}' ;; *) printf '{JOBS}' ;; esac",
 }
 """The programs of a site, and what they do when they work."""
 LIMITS = Limits(trip=1 << 20, seconds=10, log=1000, metrics=1000, metrics_head=100, files=10)
@@ -244,6 +252,29 @@ def _data(site: Site, what: str, *words: str) -> Any:
     return sorted((each.name.removeprefix(str(folder)), each.kind, each.files) for each in found)
 
 
+def _get(site: Site, name: str) -> Any:
+    target = site.base.parent / "got"
+    shutil.rmtree(target, ignore_errors=True)
+    place: Any = SimpleNamespace(host=site.host, path=f"{site.run}/{name}", here=False)
+    moved = transfer.get(place, target / "it", Manner(), lambda _done, _total: None)
+    return moved.files, sorted(str(each.relative_to(target)) for each in target.rglob("*"))
+
+
+def _remove_env(site: Site) -> Any:
+    copy = site.base.parent / "copy" / "yurt"
+    shutil.rmtree(copy.parent, ignore_errors=True)
+    shutil.copytree(site.base, copy, symlinks=True)
+    ShellEnvs(site.host).remove([str(copy / "envs" / ENV)])
+    return sorted(str(each.relative_to(copy)) for each in (copy / "envs").rglob("*"))
+
+
+def _look(site: Site) -> Any:
+    found = site.slurm.look([])
+    if found.silent:
+        raise YurtError(found.silent, code="site-refused")
+    return [each.name for each in found.partitions], found.nodes.states, [each.job for each in found.queue.mine]
+
+
 def _observe(site: Site) -> Any:
     refs = [
         RunRef(RUN, site.run, 0.0),
@@ -312,6 +343,12 @@ OPERATIONS: dict[str, Callable[[Site], Any]] = {
     "cancel": lambda site: _cancel(site, lambda slurm, run, _sweep: slurm.cancel(run)),
     "cancel_runs": lambda site: _cancel(site, lambda slurm, run, _sweep: slurm.cancel_runs([run]).get(run.id)),
     "cancel_tasks": lambda site: _cancel(site, lambda slurm, _run, sweep: slurm.cancel_tasks(sweep)),
+    "nodes": lambda site: [(each.name, each.partitions, each.state) for each in site.slurm.nodes()],
+    "look": _look,
+    "data_get": lambda site: _get(site, "outputs"),
+    "data_get_file": lambda site: _get(site, "outputs/model"),
+    "env_sums": lambda site: ShellEnvs(site.host).sums([f"{site.env}/lock"]),
+    "env_remove": _remove_env,
     "data_ls": lambda site: _data(site, "list", "."),
     "data_ls_file": lambda site: _data(site, "list", "x"),
     "data_measure": lambda site: _data(site, "measure", "x", "kept"),

@@ -59,9 +59,13 @@ def test_they_move_with_the_workspace(laptop: Laptop, lab: Lab, no_environments:
     )
     shown = laptop("--context", "alpha", "env", "show").out
     assert "changed: tqdm-4.67.1 was added; the next run builds it again" in shown, shown
+    edit = "rm -r tqdm-4.67.1.dist-info; chmod u+w six.py; echo '# edited' >> six.py"
+    no_environments("alpha", f"cd {ENVS}/*/env-*/lib/python*/site-packages && {edit}")
+    shown = laptop("--context", "alpha", "env", "show").out
+    assert "changed: six.py was edited; the next run builds it again" in shown, shown
     again = laptop.run("alpha", "train.py")
     run = again["run"]["id"]
-    note = "its environment was not as it had been built (tqdm-4.67.1 was added), so it is built again"
+    note = "its environment was not as it had been built (six.py was edited), so it is built again"
     assert f"run {run}: {note}" in again["warnings"]
     assert laptop.ended(run)["state"] == "failed"
     assert laptop("why", run, "--json").json["data"]["cause"]["name"] == "environment-read-only"

@@ -374,10 +374,13 @@ class Envs(Protocol):
     def start(self, build: EnvBuild) -> bool:
         """Start to build an environment, unless that is done or under way. Return whether it is complete already."""
 
-    def look(self, folders: Sequence[str], *, brief: bool = False, wait: float = 0) -> list[EnvState]:
+    def look(
+        self, folders: Sequence[str], *, brief: bool = False, wait: float = 0, edits: bool = False
+    ) -> list[EnvState]:
         """Return the state of environments, in order; `brief`: without the lists of packages.
 
-        `wait`: while they are being built, return after this many seconds.
+        `wait`: while they are being built, return after this many seconds. `edits`: look at all their files for edits;
+        otherwise that happens at most once an hour.
         """
 
     def folders(self, bases: Sequence[str]) -> list[str]:

@@ -200,7 +200,7 @@ def show(name: str = "", *, context: str = "", watch: Watch = unwatched) -> Resu
     if name:
         several = _complete(name, envs.folders(_bases(wanted, facts)), wanted.name)
         folder = folder if folder in several else several[0]
-    (state,) = envs.look([folder])
+    (state,) = envs.look([folder], edits=True)
     view, lock = _view(state, wanted.name), Lock(state.lock)
     conda = is_conda(view.title)
     packages = listed(state.lock, view.title)

@@ -12,7 +12,8 @@ env_is_ready() { # env_is_ready FOLDER: sets yurt_env_path, yurt_env_entries and
 }
 env_is_whole() { # env_is_whole FOLDER: whether it is ready, no purge has removed files from it, and nobody has changed it
   env_is_ready "$1" && [ -x "$yurt_env_path/bin/python" ] &&
-    [ "$(find "$yurt_env_path" | wc -l)" -ge "$yurt_env_entries" ] && [ -z "$(env_changes "$yurt_env_path")" ]
+    [ "$(find "$yurt_env_path" | wc -l)" -ge "$yurt_env_entries" ] && [ -z "$(env_changes "$yurt_env_path")" ] &&
+    [ -z "$(env_edits "$yurt_env_path" "$1/checked")" ]
 }
 env_packages() { # env_packages PATH: prints the packages of an environment: names in one or two folders, no file is read
   (cd "$1" && ls conda-meta lib/python*/site-packages) 2> /dev/null |
@@ -22,6 +23,19 @@ env_changes() { # env_changes PATH: prints how its packages differ from those th
   [ -e "$1/.packages" ] || return 0 # an earlier version of yurt built it
   env_packages "$1" | LC_ALL=C comm -3 "$1/.packages" - |
     awk -F '\t' 'NR < 6 { text = text (NR > 1 ? ", " : "") ($2 == "" ? $1 " is missing" : $2 " was added") } END { print text }'
+}
+env_edits() { # env_edits PATH [CHECKED]: prints which code in it was edited since it was built: `six.py was edited`
+  # Every file is looked at, which takes a shared disk seconds: with CHECKED, at most once an hour if nothing was found.
+  [ -e "$1/.packages" ] || return 0
+  [ -z "${2-}" ] || [ -z "$(find "$2" -mmin -60 2> /dev/null)" ] || return 0
+  yurt_edits=$(cd "$1" && find . -type f \( -name '*.py' -o -name '*.pth' -o -name '*.so' -o -name '*.so.*' \) -newer .packages |
+    sed 's|^\./||; s|^lib/python[^/]*/site-packages/||' |
+    awk 'NR < 6 { text = text (NR > 1 ? ", " : "") $0 " was edited" } END { print text }')
+  if [ -n "$yurt_edits" ]; then
+    printf '%s\n' "$yurt_edits"
+  elif [ -n "${2-}" ]; then
+    : > "$2"
+  fi
 }
 remove_env_files() { # remove_env_files PATH...: those of environments are read-only
   rm -rf -- "$@" 2> /dev/null || { find "$@" -type d -exec chmod u+w {} + 2> /dev/null; rm -rf -- "$@"; }

@@ -161,7 +161,10 @@ if [ "$env_mode" = hold ]; then
 elif [ -n "$env" ]; then
   touch -c "$env/used" 2> /dev/null # before the look: a removal that has just renamed the folder puts it back
   if ! { env_is_whole "$env" && { [ "$env_mode" != pack ] || env_is_packed "$env"; }; }; then
-    env_is_building "$env" || { echo "need-env $(env_changes "$yurt_env_path")" && exit 0; }
+    if ! env_is_building "$env"; then
+      changes=$(env_changes "$yurt_env_path")
+      echo "need-env ${changes:-$(env_edits "$yurt_env_path")}" && exit 0
+    fi
     hold=yes
   fi
 fi

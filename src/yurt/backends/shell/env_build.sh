@@ -237,6 +237,7 @@ wait $! || end "$(reason=$(last_error) && echo "${reason:-the build failed}")"
 "$name/bin/python" -c '' > /dev/null 2>> build.log || end "the Python of the environment does not run"
 rm -rf "$name.cache"
 env_packages "./$name" > "$name/.packages" || end "no space left for the list of packages"
+find "$name" -type f -newer "$name/.packages" -exec touch -c -r "$name/.packages" {} + # their times are in the future
 entries=$(find "$name" | wc -l) kilobytes=$(du -sk "$name" | cut -f 1)
 # uv does not say so if it cannot write what it compiles; each run would then compile all packages again.
 if [ "$kind" = lock ] && [ -n "$uv" ] && [ -z "${PYTHONPYCACHEPREFIX-}" ]; then

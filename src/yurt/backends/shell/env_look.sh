@@ -1,9 +1,9 @@
-# Prints the state of environments. Needs env_state.sh before it. arguments: BRIEF WAIT FOLDER...
-# BRIEF: leave out the packages, if not empty. WAIT: tenths of a second to wait for the end of builds.
+# Prints the state of environments. Needs env_state.sh before it. arguments: BRIEF WAIT EDITS FOLDER...
+# BRIEF: leave out the packages, if not empty. EDITS: look at all files now, if not empty. WAIT: tenths of a second to wait for the end of builds.
 export LC_ALL=C
 [ "$(find / -prune | head -n 1 | wc -l)" -eq 1 ] || exit 1 # without these, every environment would look as if it had been purged
-brief=$1 left=$2
-shift 2
+brief=$1 left=$2 edits=$3
+shift 3
 for folder; do
   while [ "$left" -gt 0 ] && ! env_is_idle "$folder"; do
     sleep 0.1
@@ -12,6 +12,7 @@ for folder; do
 done
 for folder; do
   cd "$folder" 2> /dev/null || { echo "= none $folder" && continue; }
+  [ -z "$edits" ] || rm -f checked
   if env_is_whole .; then
     echo "= ready $folder"
   elif env_is_building .; then
@@ -20,8 +21,9 @@ for folder; do
     echo "= failed $folder"
   elif [ -e ready ]; then
     changes=$(env_changes "$yurt_env_path")
+    [ -n "$changes" ] || changes=$(env_edits "$yurt_env_path")
     case $changes in
-      *' was added'*) printf '= changed %s\nchange %s\n' "$folder" "$changes" ;;
+      *' was added'* | *' was edited'*) printf '= changed %s\nchange %s\n' "$folder" "$changes" ;;
       *) echo "= purged $folder" ;;
     esac
   else

@@ -167,14 +167,15 @@ class ShellEnvs:
             raise refusal(self._host.name, "cannot build the environment", answer.errors)
         return answer.text.split()[-1:] == ["ready"]
 
-    def look(self, folders: Sequence[str], *, brief: bool = False, wait: float = 0) -> list[EnvState]:
+    def look(
+        self, folders: Sequence[str], *, brief: bool = False, wait: float = 0, edits: bool = False
+    ) -> list[EnvState]:
         """See `Envs.look`."""
         if not folders:
             return []
         text = scripts.text("env_state.sh", "job") + scripts.text("env_look.sh")
-        answer = ownership.run(
-            self._host, folders, text, "yes" if brief else "", str(int(wait * 10)), *folders, timeout=120
-        )
+        words = ["yes" if brief else "", str(int(wait * 10)), "yes" if edits else ""]
+        answer = ownership.run(self._host, folders, text, *words, *folders, timeout=120)
         if answer.code:
             raise refusal(self._host.name, "cannot read the environments", answer.errors)
         with self._host.reading():

@@ -5,7 +5,7 @@
 mark=$1
 job=${2-}
 export LC_ALL=C SLURM_TIME_FORMAT=%s SLURM_BITSTR_LEN=0
-me=$(id -un)
+me=$(id -un) || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf -- "$work"' EXIT
 trap 'exit 1' HUP INT TERM # sh would not run the trap above
