@@ -17,7 +17,7 @@ class Laptop(User):
         super().__init__(home)
         shutil.copytree(config, home / "config")
         # The lab's login nodes can take more queries, and respond again when a test undoes a fault.
-        self.environment["YURT_CLOCKS"] = "last_refresh=1 rest=0 again=15"
+        self.environment["YURT_CLOCKS"] = "slow=14 last_refresh=1 rest=0 again=15"
 
     def run(self, context: str, *words: str) -> dict[str, Any]:
         """Submit a run; return the data and warnings of `yurt run --json`."""

@@ -333,7 +333,7 @@ def test_bob_is_on_the_access_control_list(scratch: OpenScratch) -> None:
 def test_bob_replaces_the_folder_while_the_job_waits(scratch: OpenScratch) -> None:
     """He copies the run, so that all of alice's paths exist, with a job.sh and data of his own."""
     laptop = scratch.laptop
-    laptop.environment["YURT_CLOCKS"] = "last_refresh=1 settling=2 resubmit=2 rest=0"
+    laptop.environment["YURT_CLOCKS"] = "slow=14 last_refresh=1 settling=2 resubmit=2 rest=0"
     run = laptop.run("alpha", "--sbatch-option", "hold", "true")["run"]
     scratch.admin(f"chmod 777 {scratch.path}")
     refused(laptop("--context", "alpha", "run", "true"), f"other users can replace folders in {scratch.path}")

@@ -126,7 +126,7 @@ class Site:
 @pytest.fixture
 def laptop(laptop: Laptop) -> Laptop:
     laptop.environment["YURT_LOCAL_CPUS"] = "6"
-    laptop.environment["YURT_CLOCKS"] = "last_refresh=1 rest=0"
+    laptop.environment["YURT_CLOCKS"] = "slow=14 last_refresh=1 rest=0"
     (laptop.project / "tell.py").write_text(TELL)
     (laptop.project / "values.json").write_text(json.dumps(VALUES))
     (laptop.project / "values.py").write_text(SPEC)
@@ -278,7 +278,7 @@ def test_a_task_that_asks_for_another_start(site: Site) -> None:
 
 def test_a_task_with_restarts_beats(site: Site) -> None:
     """A start that may be followed by another has a heartbeat. Here each task completes when it has seen its own."""
-    site.laptop.environment["YURT_CLOCKS"] = "lease=13 last_refresh=1 rest=0"
+    site.laptop.environment["YURT_CLOCKS"] = "slow=14 lease=13 last_refresh=1 rest=0"
     command = 'for try in $(seq 900); do [ ! -e "$YURT_RUN_DIR/beat.1.b" ] || exit 0; sleep 0.1; done; exit 1'
     sweep = site.run("--retries", "1", "--grid", "n=1..2", "sh", "-c", command)
     assert [row["state"] for row in site.ended(sweep)] == ["completed"] * 2

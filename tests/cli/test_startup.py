@@ -44,7 +44,7 @@ def test_start_up_budget(valgrind: str, bare: int, words: list[str], times: floa
 )
 def test_budget_of_frequent_verbs(valgrind: str, bare: int, words: list[str], times: float, tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
-    homes = {"YURT_DATA_HOME": str(tmp_path / "data"), "YURT_CONFIG_HOME": str(tmp_path / "config")}
+    homes = {"YURT_DATA_HOME": str(tmp_path / "data"), "YURT_CONFIG_HOME": str(tmp_path / "config"), "YURT_CLOCKS": ""}
     with contextlib.chdir(tmp_path):
         ours = instructions([sys.executable, YURT, *words], {**os.environ, **homes})
     assert ours <= times * bare, f"{words} costs {ours / bare:.2f} times `python -c pass`"

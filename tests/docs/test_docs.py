@@ -98,7 +98,7 @@ def follow(found: Sequence[Step], folder: Path, lab: Lab | None = None) -> None:
         "HOME": str(folder / "home"),
         "YURT_CONFIG_HOME": str(folder / "config"),
         "YURT_DATA_HOME": str(folder / "data"),
-        "YURT_CLOCKS": "first_refresh=0.2 last_refresh=1",
+        "YURT_CLOCKS": "slow=14 first_refresh=0.2 last_refresh=1",
     }
     if lab is not None:
         program = folder / "bin" / "yurt"

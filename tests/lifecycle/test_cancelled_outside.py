@@ -21,7 +21,7 @@ pytestmark = pytest.mark.lab
 @pytest.fixture
 def impatient(laptop: Laptop) -> Laptop:
     """A laptop that waits less for late files, and trusts the clocks of the lab's hosts, which are one clock."""
-    laptop.environment["YURT_CLOCKS"] = "last_refresh=1 settling=3 resubmit=2 skew=1 rest=0"
+    laptop.environment["YURT_CLOCKS"] = "slow=14 last_refresh=1 settling=3 resubmit=2 skew=1 rest=0"
     return laptop
 
 

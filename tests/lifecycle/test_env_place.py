@@ -47,7 +47,7 @@ def index(lab: Lab, ssh: Ssh) -> None:
 
 @pytest.fixture
 def laptop(laptop: Laptop) -> Laptop:
-    laptop.environment["YURT_CLOCKS"] = "last_refresh=1 rest=0 lease=12"
+    laptop.environment["YURT_CLOCKS"] = "slow=14 last_refresh=1 rest=0 lease=12"
     (laptop.project / "requirements.txt").write_text("six==1.17.0\n")
     (laptop.project / "train.py").write_text(SCRIPT)
     return laptop

@@ -43,7 +43,7 @@ def index(lab: Lab, ssh: Ssh) -> None:
 
 @pytest.fixture
 def laptop(laptop: Laptop) -> Laptop:
-    laptop.environment["YURT_CLOCKS"] = "last_refresh=1 rest=0 lease=12"
+    laptop.environment["YURT_CLOCKS"] = "slow=14 last_refresh=1 rest=0 lease=12"
     declare(laptop, "six==1.17.0\n")
     return laptop
 

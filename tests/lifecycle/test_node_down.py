@@ -25,7 +25,7 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture
 def laptop(laptop: Laptop) -> Laptop:
-    laptop.environment["YURT_CLOCKS"] = "last_refresh=1 forgiving=8 settling=2 lease=12"
+    laptop.environment["YURT_CLOCKS"] = "slow=14 last_refresh=1 forgiving=8 settling=2 lease=12"
     return laptop
 
 

@@ -18,7 +18,7 @@ USES = "import time; x = bytearray(500_000_000); print(len(x), flush=True); time
 @pytest.mark.slow("beta")
 def test_its_state_and_reason(laptop: Laptop, context: str, words: list[str]) -> None:
     """alpha has control groups and accounting. On beta, Slurm kills the whole job and says so only in its log."""
-    laptop.environment["YURT_CLOCKS"] = "last_refresh=1 settling=2"
+    laptop.environment["YURT_CLOCKS"] = "slow=14 last_refresh=1 settling=2"
     run = laptop.run(context, "--mem", "100M", *words, "python3", "-c", USES)["run"]["id"]
     row = laptop.ended(run)
     assert (row["state"], row["reason"]) == ("out_of_memory", REASON)
@@ -36,7 +36,7 @@ time.sleep(60 if len(x) > 10**8 else 0)
 @pytest.mark.parametrize("context", ["alpha", "beta"])
 def test_tasks_of_a_sweep(laptop: Laptop, lab: Lab, context: str) -> None:
     """What Slurm says about a task is in a file of its own, which the task removes if it ends by itself."""
-    laptop.environment["YURT_CLOCKS"] = "last_refresh=1 settling=2"
+    laptop.environment["YURT_CLOCKS"] = "slow=14 last_refresh=1 settling=2"
     run = laptop.run(context, "--mem", "100M", "--grid", "mb=1,500", "--", "python3", "-c", TASK, "{mb}")["run"]
     laptop.ended(run["id"])
     shown = [laptop("show", f"{run['id']}.{task}", "--json").json["data"]["status"] for task in (0, 1)]

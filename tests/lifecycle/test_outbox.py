@@ -239,7 +239,7 @@ def test_a_hidden_job_is_submitted_again_and_starts_once(laptop: Laptop, ssh: Ss
     """Under another name the first job is not found; after their release, both jobs reach the gate."""
     ledger = f"/lustre/scratch/alice/twice-{time.time()}"
     # A large skew: as if the controller had been restarted since, and had lost the job.
-    laptop.environment["YURT_CLOCKS"] = "resubmit=1 skew=1000000000 rest=0"
+    laptop.environment["YURT_CLOCKS"] = "slow=14 resubmit=1 skew=1000000000 rest=0"
     made = laptop.run(cluster, "--hold", "sh", "-c", f"echo started >> {ledger}; sleep 1")
     run, job = made["run"]["id"], made["status"]["job"]
     ssh(cluster, f"scontrol update job={job} name=hidden")

@@ -294,7 +294,7 @@ def test_a_job_without_an_answer_gives_its_node_back(races: Races) -> None:
 )
 def test_the_node_of_the_winner_fails(races: Races, lab: Lab, down: list[str], case: str) -> None:
     """With --retries, the race goes on: where it starts first, or where its checkpoints are."""
-    races.laptop.environment["YURT_CLOCKS"] = "last_refresh=1 rest=0 forgiving=8 settling=2 lease=12"
+    races.laptop.environment["YURT_CLOCKS"] = "slow=14 last_refresh=1 rest=0 forgiving=8 settling=2 lease=12"
     retries = [] if case == "no retries" else ["--retries", "1"]
     save = "echo 1 > $YURT_CHECKPOINTS/1; " if case == "checkpoints" else ""
     first = '[ "$YURT_CONTEXT,$YURT_RESTARTS" != alpha,0 ] || sleep 300; echo done'

@@ -31,7 +31,7 @@ def ssh(lab: Lab) -> Ssh:
 
 @pytest.fixture
 def laptop(laptop: Laptop) -> Laptop:
-    laptop.environment["YURT_CLOCKS"] = "last_refresh=1 forgiving=2 settling=2 lease=12 rest=0"
+    laptop.environment["YURT_CLOCKS"] = "slow=14 last_refresh=1 forgiving=2 settling=2 lease=12 rest=0"
     return laptop
 
 

@@ -74,7 +74,7 @@ With STAY it counts quickly, and its first start stops at STAY, so that a second
 def laptop(laptop: Laptop) -> Laptop:
     (laptop.project / "count.py").write_text(COUNT)
     laptop.environment["YURT_CLOCKS"] = (
-        "last_refresh=2 rest=0"  # `wait` refreshes often enough to submit the next start soon
+        "slow=14 last_refresh=2 rest=0"  # `wait` refreshes often enough to submit the next start soon
     )
     return laptop
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.lab
 @pytest.fixture
 def laptop(laptop: Laptop) -> Laptop:
     """A laptop with the usual timeouts, a connection to alpha and an unfinished run."""
-    del laptop.environment["YURT_CLOCKS"]
+    laptop.environment["YURT_CLOCKS"] = "slow=3"
     laptop.run("alpha", "--hold", "true")
     assert laptop.row(laptop.quick("ps", "--json").json["data"][0]["id"])["state"] == "held"
     return laptop

@@ -34,7 +34,7 @@ def shelf(tmp_path: Path, laptop: Laptop) -> Path:
     """A folder of packages, which this machine uses besides its index."""
     folder = tmp_path / "shelf"
     folder.mkdir()
-    laptop.environment |= {"PIP_FIND_LINKS": str(folder), "YURT_CLOCKS": "last_refresh=1 rest=0 lease=12"}
+    laptop.environment |= {"PIP_FIND_LINKS": str(folder), "YURT_CLOCKS": "slow=14 last_refresh=1 rest=0 lease=12"}
     return folder
 
 
