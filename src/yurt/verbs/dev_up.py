@@ -22,8 +22,7 @@ from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan.holders import CONFIGURATION
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Planned, Request
-from yurt.lifecycle.plan.scheduling import limits_nodes
-from yurt.lifecycle.plan.scheduling import resources_of
+from yurt.lifecycle.plan.scheduling import limits_nodes, resources_of
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import no_plan
 from yurt.model import ids, layout
