@@ -526,3 +526,12 @@ def test_records_that_are_late() -> None:
     assert after(CLOCKS.forgiving + 1, late, late, before=before).state == "cancelled"
     unrecorded = msgspec.structs.replace(late, native="")
     assert after(CLOCKS.settling + 1, unrecorded, unrecorded, before=before).state == "cancelled"
+
+
+def test_a_huge_word_of_a_site_is_cut() -> None:
+    """It was printed, and stored, in full by each command that showed the run."""
+    huge = "x" * 5_000_000
+    before = Status(state="queued", submitted=NOW - 10)
+    after = next_status(before, Observation(live="running", native=huge, reason=huge, node=huge), NOW)
+    assert after.state == "running" and len(after.native) < 5000
+    assert len(after.node) < 5000 and len(after.reason) < 5000

@@ -83,6 +83,15 @@ def shown(text: str) -> str:
     return ascii(text if len(text) <= 80 else f"{text[:77]}...")
 
 
+LONGEST = 4000
+"""Characters that are kept of a word of a site. The list of a thousand scattered nodes is shorter."""
+
+
+def brief(text: str) -> str:
+    """Return a word of a site that is stored and shown as it is, without the end of a huge one."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
 def whole(text: str) -> int:
     """Return a number of bytes, lines or files. ValueError if it is negative or absurd."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):

@@ -13,7 +13,7 @@ import msgspec
 
 from yurt.clocks import clocks
 from yurt.model.run import RestartPolicy, State, Status
-from yurt.model.site_words import MALFORMED, plausible
+from yurt.model.site_words import MALFORMED, brief, plausible
 from yurt.model.status_answer import expiring
 from yurt.model.usage import Usage
 
@@ -162,6 +162,14 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         return (self.start or self.winner).split(".")[1] if "." in self.start + self.winner else ""
 
 
+def _brief(seen: Observation) -> Observation:
+    """Return an observation in which no word for people is huge: each is shown wherever the run is."""
+    reason, native, node = brief(seen.reason), brief(seen.native), brief(seen.node)
+    if (reason, native, node) == (seen.reason, seen.native, seen.node):
+        return seen
+    return msgspec.structs.replace(seen, reason=reason, native=native, node=node)
+
+
 def next_status(
     before: Status, seen: Observation, now: float, policy: RestartPolicy = NEVER, refreshed: float | None = None
 ) -> Status:
@@ -171,7 +179,7 @@ def next_status(
     """
     if before.missing_since is None and before.state in LISTED and seen.live is None and refreshed:
         before = msgspec.structs.replace(before, listed_at=refreshed)
-    after = _next_status(before, seen, now, policy)
+    after = _next_status(before, _brief(seen), now, policy)
     return after if after == before else msgspec.structs.replace(after, seen_at=now)
 
 

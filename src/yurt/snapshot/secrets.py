@@ -9,21 +9,22 @@ from collections.abc import Iterable
 _NAMES = (
     rb"(?:\.netrc|_netrc|\.pgpass|\.my\.cnf|\.git-credentials|\.pypirc|\.npmrc|\.s3cfg|\.boto|\.databrickscfg"
     rb"|\.env|\.env\.(?!example|sample|template|dist)[^/\0]*|rclone\.conf|\.modal\.toml"
-    rb"|\.vault-token|kubeconfig|[^/\0]*\.kubeconfig|application_default_credentials\.json"
+    rb"|\.vault-token|\.comet\.config|kubeconfig|[^/\0]*\.kubeconfig|application_default_credentials\.json"
     rb"|[^/\0]*\.(?:pem|p12|pfx|ppk|keytab))"
 )
 _FOLDERS = (
-    rb"(?:\.docker/config\.json|\.config/containers/auth\.json|\.config/git/credentials|\.cargo/credentials(?:\.toml)?"
-    rb"|\.gem/credentials|\.kaggle/(?:kaggle\.json|access_token)|\.terraform\.d/credentials\.tfrc\.json"
+    rb"(?:\.docker/config\.json|\.config/containers/auth\.json|\.config/(?:git/credentials|hub)|\.cargo/credentials(?:\.toml)?"
+    rb"|\.claude/\.credentials\.json|\.codex/auth\.json|\.gem/credentials|\.kaggle/(?:kaggle\.json|access_token)|\.terraform\.d/credentials\.tfrc\.json"
     rb"|(?:\.huggingface|\.cache/huggingface)/(?:stored_tokens|token)"
-    rb"|\.(?:ssh|gnupg|aws|azure|oci|kube|password-store|config/(?:gcloud|gh|hub|glab-cli|wandb|rclone|sops))/[^\0]*)"
+    rb"|\.(?:ssh|gnupg|aws|azure|oci|kube|password-store|config/(?:gcloud|gh|github-copilot|hub|glab-cli|wandb|rclone|sops)"
+    rb"|local/share/keyrings)/[^\0]*)"
 )
 _BY_NAME = rb"[\0/](?:" + _NAMES + rb"|" + _FOLDERS + rb")(?=\0)"
 _IN_NAMES = (
     b"netrc\0 .pgpass\0 .my.cnf\0 .git-credentials\0 .pypirc\0 .npmrc\0 .s3cfg\0 .boto\0 .databrickscfg\0 rclone.conf\0"
     b" .env .modal.toml\0 .vault-token\0 kubeconfig\0 _credentials.json\0 .pem\0 .p12\0 .pfx\0 .ppk\0 .keytab\0"
     b" .docker/ .ssh/ .gnupg/ .aws/ .azure/ .oci/ .kube/ .config/ .cargo/ .gem/ .kaggle/ .terraform.d/ huggingface/"
-    b" .password-store/"
+    b" .password-store/ .claude/ .codex/ .local/ .comet.config\0"
 ).split(b" ")
 """Parts of such names: every name that the pattern matches, and its end, contains one of them."""
 # Only changed files are searched for these: re compiles them on first use.

@@ -25,6 +25,7 @@ from yurt.model.live import (
     Reservation,
     gpu_counts,
 )
+from yurt.model.site_words import brief
 
 FACTORS = ("age", "fairshare", "job size", "partition", "qos")
 """The parts of a priority, in the order of live.sh."""
@@ -248,7 +249,7 @@ def _job(words: Sequence[str], factors: dict[str, dict[str, float]]) -> LiveJob:
         priority=_whole(priority) or 0,
         place=_whole(place),
         starts_at=_decimal(start),
-        reason="" if reason in wordings.NOTHING else reason,
+        reason="" if reason in wordings.NOTHING else brief(reason),
         factors=factors.get(job) or factors.get(job.partition("_")[0], {}),
     )
 
