@@ -291,6 +291,17 @@ def test_a_full_disk(here: User, tmp_path: Path, way: str) -> None:
         subprocess.run(["umount", str(disk)], check=True)
 
 
+def test_a_file_that_does_not_fit(here: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here.project / "large").write_bytes(b"x" * 3_000_000)
+    assert here.quick("data", "put", "large", "data:large").code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("yurt.hosts.room.free", lambda _folder: 1 << 20)
+        done = here.quick("data", "get", "data:large", "back")
+        assert done.code == 5 and "the files have 3.0 MB (sparse files in full)" in done.err, done
+        assert not (here.project / "back").exists()
+    assert here.quick("data", "get", "data:large", "back").code == 0
+
+
 @pytest.fixture
 def fenced(here: User, tmp_path: Path) -> User:
     """A user with the empty folder `em`, and links to yurt's own folder in the tier."""

@@ -46,3 +46,13 @@ def test_the_node_of_the_newest_files_and_one_that_just_failed(tmp_path: Path, m
     assert (wish, avoided) == ("n2", {"n10": f"run {failed.id} could not start there: v1 needs 2 GB"})
     store.add(run(2, purpose="dev", name="a"), Status(state="completed", node="n3", exit_code=0))
     assert dev_up._choice(store, held, place, FACTS, unwatched) == ("n10", {})
+
+
+@pytest.mark.parametrize("option", ["exclude", "x", "nodelist", "constraint", "partition"])
+def test_sbatch_options_that_limit_the_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
+    """Slurm rejects a job that requests a node and excludes it: "Invalid node name specified"."""
+    store, place = Store(str(tmp_path / "yurt.db")), Context(name="alpha", type="slurm", sbatch_options={option: "n10"})
+    site = SimpleNamespace(nodes=lambda: NODES)
+    monkeypatch.setattr("yurt.sites.connect.backend", lambda _place: SimpleNamespace(site=site))
+    held = Backups(place, "/b", Workspace(versions=[Version(number=1, time=1e10, host="n10")]), "a")
+    assert dev_up._choice(store, held, place, FACTS, unwatched) == ("", {})

@@ -25,7 +25,7 @@ def check(target: Path, size: int) -> None:
         f"cannot write {target}: the files have {amount(size)} (sparse files in full), but the disk of this machine has"
         f" only {amount(room)} free",
         code="disk-full",
-        hint="download to another disk with `--to DIR`, or only some files with `--only GLOB`",
+        hint="free some space, or download to another disk, or fewer files",
     )
 
 

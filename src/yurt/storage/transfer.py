@@ -10,11 +10,12 @@ from pathlib import Path
 import msgspec
 
 from yurt.errors import NotFoundError, RefusedError, UserError
-from yurt.hosts import protected, rsync_copy, rsync_process
+from yurt.hosts import protected, room, rsync_copy, rsync_process
 from yurt.hosts.base import refusal
 from yurt.hosts.side import Side
 from yurt.model.data import Manner, Moved
 from yurt.model.files import Pick, Progress
+from yurt.model.site_words import count
 from yurt.storage import here
 from yurt.storage.contents import missing
 from yurt.storage.spots import Spot
@@ -23,6 +24,7 @@ LOOK = """\
 if [ -d "$1" ]; then echo folder; elif [ -f "$1" ]; then echo file; else echo missing; fi
 if command -v rsync > /dev/null 2>&1; then echo rsync; fi
 if [ -e "$1/.git" ]; then echo git; fi
+if [ -f "$1" ]; then LC_ALL=C ls -Lln -- "$1" | awk 'NR == 1 { print "size=" $5 }'; fi
 """
 
 
@@ -91,8 +93,17 @@ def get(source: Spot, target: Path, manner: Manner, progress: Progress) -> Moved
             code="cannot-write",
             hint=f"add a slash to copy into it: `{target.name}/`",
         )
+    if not folder and not manner.dry:
+        _check_room(target, tools)
     moved = _get(source, target, manner, progress, folder=folder, has_rsync="rsync" in tools)
     return msgspec.structs.replace(moved, no_git=manner.no_git and "git" in tools)
+
+
+def _check_room(target: Path, tools: Sequence[str]) -> None:
+    """HereIsFullError if a file does not fit on the disk of this machine. A sparse one may take no space there."""
+    size = next((count(each.removeprefix("size=")) for each in tools if each.startswith("size=")), 0)
+    if not target.exists() or target.stat().st_size != size:
+        room.check(target.parent, size)
 
 
 def _get(source: Spot, target: Path, manner: Manner, progress: Progress, *, folder: bool, has_rsync: bool) -> Moved:
@@ -106,7 +117,7 @@ def _get(source: Spot, target: Path, manner: Manner, progress: Progress, *, fold
 
 
 def look(place: Spot) -> tuple[str, list[str]]:
-    """Return whether a place is a `folder` or a `file`; and `rsync`, if its host has it, and `git`, if it has a .git.
+    """Return whether a place is a `folder` or a `file`; and `rsync`, if its host has it, `git`, `size=N`.
 
     NotFoundError: it is neither.
     """

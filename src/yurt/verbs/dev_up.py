@@ -22,7 +22,7 @@ from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan.holders import CONFIGURATION
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Planned, Request
-from yurt.lifecycle.plan.scheduling import resources_of
+from yurt.lifecycle.plan.scheduling import limits_nodes, resources_of
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import no_plan
 from yurt.model import ids, layout
@@ -234,7 +234,7 @@ def _choice(
     store: Store, held: Backups, wanted: Context, facts: Facts | None, watch: Watch
 ) -> tuple[str, dict[str, str]]:
     """Return the node to request, empty to let the scheduler choose, and the nodes to avoid, each with the reason."""
-    if facts is None or wanted.nodelist:
+    if facts is None or wanted.nodelist or limits_nodes(wanted.sbatch_options):
         return "", {}
     place = held.context
     watch(Event(f"looking for a node of {place.name}"))

@@ -137,6 +137,14 @@ def _home_sync(wanted: Context, options: Mapping[str, str | None], *, asked: boo
     return waits_for_sync(options) or (wanted.home_sync and not hold)
 
 
+def limits_nodes(options: Mapping[str, str | None]) -> bool:
+    """Return whether sbatch options limit the nodes of a job: a node that yurt chose could contradict them."""
+    from yurt.backends.slurm.options import long_name
+
+    limiting = ("constraint", "exclude", "exclusive", "nodefile", "nodelist", "nodes", "partition", "reservation")
+    return any(long_name(name) in limiting for name in options)
+
+
 def settled(needs: Needs, context: str, facts: Facts | None, index: Store | None) -> Needs:
     """Complete the needs from the site's facts: exclude nodes that failed recently, and add the default time limit."""
     resources, avoided = needs.resources, list[str]()
