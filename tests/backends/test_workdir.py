@@ -221,8 +221,13 @@ def test_results_are_not_read_to_find_copies_of_the_code(tmp_path: Path, shell: 
     (work / "sparse.bin").touch()
     os.truncate(work / "sparse.bin", 3 * 10**12)
     (tmp_path / "run" / "copied").touch()
-    tidy = f"code={code}; copy=; {scripts.text('ending.sh', 'job')}\ntidy; ls -d copied"
+    compare = tmp_path / "bin" / "cmp"
+    write(tmp_path, "bin/cmp")
+    compare.write_text(f'#!/bin/sh\necho "$2" >> {tmp_path}/compared\nexec {shutil.which("cmp")} "$@"\n')
+    compare.chmod(0o755)
+    tidy = f"PATH={compare.parent}:$PATH; code={code}; copy=; {scripts.text('ending.sh', 'job')}\ntidy; ls -d copied"
     done = subprocess.run([shell, "-c", tidy], cwd=tmp_path / "run", capture_output=True, text=True, check=False)
     left = {str(path.relative_to(work)) for path in work.rglob("*") if not path.is_dir()}
     assert left == {"changed.py", "linked.py", "piped.py", "sparse.bin"}, done
     assert done.stdout == "", "nothing is left to compare"
+    assert (tmp_path / "compared").read_text() == "work/changed.py\n", "a process for each file takes long"

@@ -64,9 +64,10 @@ tidy() { # removes what nobody needs after the end: links to the code, unchanged
   if [ -e @COPIED@ ] && { [ -z "$copy" ] || [ -n "$first_session" ]; } && [ -d "$code" ] && command -v cmp > /dev/null; then
     # By their content: the clocks of several nodes may differ. First most files, in few processes; then each that is
     # left: links, and names that sha256sum would escape. Results are not read: they may have terabytes.
+    work=$PWD/@WORK@
     (cd "$code" && find . -type f ! -path '*\\*' ! -path "*$newline*" -exec sh -c 'for each; do
       if [ -f "$0/$each" ] && [ ! -h "$0/$each" ]; then printf "%s\0" "$each"; fi
-    done' "$PWD/@WORK@" {} + | xargs -0 -r sha256sum) |
+    done' "$work" {} + | xargs -0 -r sha256sum) |
       (cd @WORK@ && LC_ALL=C sha256sum -c) | sed -n 's/: OK$//p' | tr '\n' '\000' | (cd @WORK@ && xargs -0 rm -f)
     find @WORK@ \( -type f -o -type l \) -exec sh -c 'for each; do
       same=$0/${each#*/}

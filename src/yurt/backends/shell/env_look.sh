@@ -1,5 +1,6 @@
 # Prints the state of environments. Needs env_state.sh before it. arguments: BRIEF WAIT EDITS FOLDER...
-# BRIEF: leave out the packages, if not empty. EDITS: look at all files now, if not empty. WAIT: tenths of a second to wait for the end of builds.
+# BRIEF: leave out the packages, if not empty. EDITS: look at all files now, if not empty.
+# WAIT: tenths of a second to wait for the end of builds.
 export LC_ALL=C
 [ "$(find / -prune | head -n 1 | wc -l)" -eq 1 ] || exit 1 # without these, every environment would look as if it had been purged
 brief=$1 left=$2 edits=$3
