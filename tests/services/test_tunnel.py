@@ -177,6 +177,23 @@ def test_one_line_during_a_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert slow == ["afterwards"]
 
 
+def test_the_greeting_of_a_silent_site_is_not_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Program(tmp_path / "far")
+    monkeypatch.setattr(tunnels, "SILENT", 0.5)
+    monkeypatch.setattr(tunnels, "LOOKS", (0.05,))
+    words: list[str] = []
+    stops = f"(until [ -e {tmp_path}/cut ]; do sleep 0.05; done; kill -STOP $$) &"
+    forward.forward(
+        lambda given: ["sh", "-c", f"echo 'Have a nice day.' >&2; {stops} exec {given}"],
+        [(tmp_path / "near", str(tmp_path / "far"))],
+        is_over=lambda: bool(words),
+        interval=600,
+        on_open=(tmp_path / "cut").touch,
+        on_word=words.append,
+    )
+    assert words == ["the connection to the node is lost (no response); connecting again"]
+
+
 def test_a_connection_that_says_nothing_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tunnels, "PATIENCE", 0.3)
     with socket.socket(socket.AF_UNIX) as silent:

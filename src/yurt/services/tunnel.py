@@ -130,6 +130,14 @@ def _unpacked(content: bytes) -> bytes:
     return whole
 
 
+async def _rest(stream: asyncio.StreamReader) -> bytes:
+    """Return what a program that has ended left in a pipe, which a process in the background may keep open."""
+    with suppress(TimeoutError, ConnectionError):
+        async with asyncio.timeout(FIRST):
+            return await stream.read()
+    return b""
+
+
 class Tunnel:
     """Accepts connections and carries them to the node while `run` is running."""
 
@@ -274,21 +282,22 @@ class Tunnel:
 
     async def _ended(self, process: asyncio.subprocess.Process) -> str:
         """End the program and all connections; return why it ended."""
+        silent = self._limit is not None and self._limit.expired()
         self._up.clear()
-        self._writer, self._padding = None, b""
+        self._writer, self._limit, self._padding = None, None, b""
         for link in self._links.values():
             link.take(CLOSE, 0, b"")
         self._links.clear()
         with suppress(ProcessLookupError):
             os.killpg(process.pid, 9)
-        assert process.stdin is not None and process.stderr is not None
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         process.stdin.close()
-        output = b""
-        with suppress(TimeoutError):  # a connection that ssh left in the background can keep this pipe open
-            async with asyncio.timeout(FIRST):
-                output = await process.stderr.read()
-        await process.wait()
-        return output.decode(errors="replace").strip().rpartition("\n")[2].strip()
+        # The rest of its frames, too: until that is read, asyncio sees neither the end of the pipe nor of the process.
+        _frames, output = await asyncio.gather(_rest(process.stdout), _rest(process.stderr))
+        while process.returncode is None:  # wait() of some versions of Python waits for the pipes as well
+            await asyncio.sleep(0.01)
+        # What a program has printed that is ended here is no reason, but the greeting of the site.
+        return "no response" if silent else output.decode(errors="replace").strip().rpartition("\n")[2].strip()
 
     async def _beat(self) -> None:
         loop, before = asyncio.get_running_loop(), time.time()
