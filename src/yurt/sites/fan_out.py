@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from yurt.clocks import clocks
 from yurt.config import contexts, facts
 from yurt.errors import YurtError
 from yurt.model.calls import CallResult
@@ -35,6 +36,8 @@ def ready() -> None:
     msgspec analyses a type when it first decodes one, and crashes if two threads do that at the same time.
     """
     with _lock:
+        with contextlib.suppress(YurtError):
+            clocks()  # if YURT_CLOCKS changes some
         for _pass in ("writes the cache of the file", "reads the cache"):
             with contextlib.suppress(YurtError):
                 contexts.named(LOCAL.name)
