@@ -145,7 +145,7 @@ def test_it_is_read_only_and_checked_by_its_list(folder: Path, tmp_path: Path) -
 
     def seen() -> tuple[str, str]:
         text = scripts.text("env_state.sh", "job") + scripts.text("env_look.sh")
-        argv = ["bash", "-c", text, "bash", "yes", "0", str(folder)]
+        argv = ["bash", "-c", text, "bash", "yes", "0", "", str(folder)]
         (state,) = read_states(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
         return state.condition, state.change
 
