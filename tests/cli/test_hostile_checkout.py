@@ -15,6 +15,7 @@ import pytest
 from tests.envs.conftest import write
 from tests.envs.package_index import serving
 from tests.user import User
+from yurt.envs import addresses
 from yurt.envs.addresses import foreign, plain
 from yurt.envs.declared import named
 from yurt.errors import UnconfirmedError
@@ -307,7 +308,7 @@ REPOSITORY, ARCHIVE = ["file:///home/me/private"], ["http://evil.example"]
         (f"[[distribution]]\nname = 'one'\nsource = {{ {GIT} }}\n", REPOSITORY),
         ("[[package]]\nname = 'one'\nsource = {url='HTTP://evil.example/one-1.tar.gz'}\n", ARCHIVE),
         ("[[package]]\nname = 'one'\nsource = { subdirectory = 'a', url = 'http://evil.example/one.zip' }\n", ARCHIVE),
-        ("[[package]]\nname = 'one'\nsource = { registry = 'https://pypi.org/simple' }\n", []),
+        ("[[package]]\nname = 'one'\nsource = { registry = 'USUAL' }\n", []),
     ],
 )
 def test_addresses_of_a_uv_lock_in_any_notation(
@@ -317,6 +318,7 @@ def test_addresses_of_a_uv_lock_in_any_notation(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("YURT_DATA_HOME", str(tmp_path / "data"))
     head = '[project]\nname = "x"\nversion = "1"\n'
+    text = text.replace("USUAL", addresses._usual()[0])
     folder = write(tmp_path / "p", {"pyproject.toml": head, "uv.lock": f"version = 1\n{text}"})
     assert foreign(named(folder, "uv.lock")) == found
 
