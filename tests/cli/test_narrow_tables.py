@@ -12,10 +12,12 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from tests.cli.test_run import FACTS
+from tests.lifecycle.test_run import FACTS
 from tests.user import User
-from yurt.cli import command_cell, context_add, lab
+from yurt.cli import command_cell
 from yurt.cli.tally_bar import TallyBar
+from yurt.contexts import add_command as context_add
+from yurt.lab import commands as lab
 from yurt.lab.status import ClusterStatus, HostStatus, LabStatus
 from yurt.model.facts import Partition
 from yurt.model.run import Run, Status

@@ -11,9 +11,9 @@ import pytest
 
 from yurt.api.options import Options
 from yurt.backends.slurm import options as sbatch
-from yurt.cli.run import run
 from yurt.config import project
 from yurt.lifecycle.plan.scheduling import resources_of
+from yurt.lifecycle.run_command import run
 from yurt.model.context import Context, ContextResources
 from yurt.model.context_check import check_body
 from yurt.model.context_keys import KEYS

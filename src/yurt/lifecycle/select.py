@@ -55,7 +55,7 @@ def _name_warning(store: Store, word: str) -> str:
 
 def _project() -> str:
     """Return the project of the current folder."""
-    from yurt.sites.project import Project
+    from yurt.contexts.project import Project
 
     return Project().label
 

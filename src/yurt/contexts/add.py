@@ -1,0 +1,158 @@
+"""context add: connect to a site, probe it, and write a complete context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from yurt.backends.kinds import kind_of
+from yurt.config import contexts
+from yurt.config import facts as kept
+from yurt.contexts.connect import real_host, ssh_host
+from yurt.contexts.facts import cautions, probe
+from yurt.contexts.profiles.apply import Applied, apply
+from yurt.contexts.profiles.find import Known, of_facts
+from yurt.errors import RefusedError, UnreachableError, UserError, one_of
+from yurt.model.context import Context, ContextsFile
+from yurt.model.facts import Facts
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.result import Result
+
+Ask = Callable[[str, Sequence[str]], str]
+"""Asks the user a question with these possible answers; None where no user is at a terminal."""
+
+NEED_USER = ("ssh-login-required", "ssh-key-unknown", "ssh-denied")
+
+
+class Added(msgspec.Struct, frozen=True):
+    """The new context; `facts` is None if the site was not probed."""
+
+    context: Context
+    facts: Facts | None
+    current: bool
+    profile: Applied | None = None
+    """What the profile of the site contributed; null without a profile."""
+
+
+def add(
+    wanted: Context,
+    *,
+    look: bool = True,
+    use: bool = False,
+    profile: Known | None = None,
+    recognise: bool = True,
+    ask: Ask | None = None,
+    watch: Watch = unwatched,
+) -> Result[Added]:
+    """Write a new context: the keys of `wanted`, completed with the facts of its site and with its profile.
+
+    Without `profile`, the site is recognised by its host name and its facts, unless `recognise` is False. With `ask`,
+    ssh may prompt on the first connection, and yurt asks for what it cannot find out. Nothing is written if the site
+    cannot be probed, unless `look` is False.
+    """
+    file = contexts.default_file()
+    known = contexts.load(file)
+    if wanted.name in known.contexts or wanted.name in known.invalid:
+        raise UserError(
+            f"context '{wanted.name}' already exists",
+            code="context-exists",
+            hint=f"change it with `yurt context edit {wanted.name}`, or choose another name",
+        )
+    try:
+        facts = _facts(wanted, ask, watch) if look and kind_of(wanted.type).probed else None
+    except UnreachableError as error:
+        known_site = of_facts(real_host(wanted), None) if recognise else None
+        if known_site is not None and known_site.profile.notes:
+            error.message += f". {' '.join(known_site.profile.notes)}"  # for example that the cluster was retired
+        raise
+    if profile is None and recognise:
+        profile = of_facts(real_host(wanted), facts)
+    applied = None
+    if profile is not None:
+        wanted, applied = apply(wanted, profile, facts)
+    chooses = profile is not None and profile.profile.jobs.name_partition is False
+    context = complete(wanted, facts, ask, partition=not chooses) if facts is not None else wanted
+    contexts.merge(file, ContextsFile({context.name: context}))
+    current = use or (known.current_context is None and not kind_of(context.type).here)
+    if current:
+        contexts.use(file, context.name)
+    if facts is not None:
+        kept.save(context, facts)
+    warnings = cautions(facts) if facts is not None else []
+    return Result(kind="context-added", data=Added(context, facts, current, applied), warnings=warnings)
+
+
+def _facts(wanted: Context, ask: Ask | None, watch: Watch) -> Facts:
+    host = ssh_host(wanted)
+    watch(Event(f"connecting to {wanted.slurm_url}"))
+    try:
+        return _probe_with_accounts(wanted)
+    except (UnreachableError, RefusedError) as error:
+        if error.code not in NEED_USER:
+            error.hint = f"check that `ssh {wanted.slurm_url}` works" if "yurt login" in error.hint else error.hint
+            raise
+        if ask is None or host is None:
+            error.hint = (
+                f"run the command again in a terminal, or add `--no-probe`, then run `yurt login {wanted.name}` and "
+                f"`yurt context probe {wanted.name}`"
+            )
+            raise
+    host.log_in()
+    return _probe_with_accounts(wanted)
+
+
+def _probe_with_accounts(wanted: Context) -> Facts:
+    """Probe the site. UnreachableError: the accounts are missing; the site would reject runs without an account."""
+    found = probe(wanted)
+    if found.accounting_silent:
+        raise UnreachableError(
+            f"{wanted.name}: Slurm accounting does not respond, so yurt cannot list your accounts",
+            code="slurm-not-responding",
+            hint="run the command again later, or add `--account NAME --no-probe`",
+        )
+    return found
+
+
+def complete(wanted: Context, facts: Facts, ask: Ask | None = None, *, partition: bool = True) -> Context:
+    """Fill in partition, account and storage_dir from the facts, where `wanted` does not set them.
+
+    `partition`: False if the site chooses the partition of each job.
+    """
+    changes: dict[str, str] = {}
+    if partition and wanted.partition is None and facts.partitions:
+        names = [each.name for each in facts.partitions if each.up]
+        changes["partition"] = facts.default_partition or _choose("partition", names, ask)
+    if wanted.account is None and facts.accounts:
+        default = next((each.name for each in facts.accounts if each.default), "")
+        names = [each.name for each in facts.accounts]
+        changes["account"] = default or _choose("account", names, ask)
+    if wanted.storage_dir is None:
+        scratch = next((each for each in facts.tiers if each.name == "scratch" and each.writable), None)
+        changes["storage_dir"] = f"${scratch.variable}" if scratch is not None else "~"
+    _check(wanted, facts)
+    return msgspec.structs.replace(wanted, **changes)
+
+
+def _choose(key: str, names: Sequence[str], ask: Ask | None) -> str:
+    if len(names) == 1:
+        return names[0]
+    if ask is not None and names:
+        return ask(f"Which {key} should runs use", names)
+    raise UserError(
+        f"the site has no default {key}",
+        code="usage",
+        hint=f"run the command again with {one_of(f'--{key} {name}' for name in names)}",
+    )
+
+
+def _check(wanted: Context, facts: Facts) -> None:
+    """Check that the partition, account and QOS named by the user exist."""
+    for key, value, names in (
+        ("partition", wanted.partition, [each.name for each in facts.partitions]),
+        ("account", wanted.account, [each.name for each in facts.accounts]),
+        ("qos", wanted.qos, [each.name for each in facts.qos]),
+    ):
+        if value is not None and names and value not in names:
+            options = [f"--{key} {name}" for name in names]
+            raise UserError(f"{key} '{value}' not found on the site", code="usage", hint=f"use {one_of(options)}")

@@ -1,0 +1,229 @@
+"""home sync: set up which homes are in sync, and sync them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from yurt.errors import UserError, YurtError
+from yurt.homes import config, deletions, ledger, places, profile, rounds
+from yurt.homes import sync as one_sync
+from yurt.homes.config import Homes, PlaceSettings
+from yurt.homes.deletions import Agree
+from yurt.homes.outcomes import Outcome, pair_name, shown
+from yurt.homes.places import Place
+from yurt.model.context import LOCAL
+from yurt.model.progress import Watch, unwatched
+from yurt.model.resources import parse_seconds
+from yurt.model.result import Result
+
+INTERVAL = "60s"
+"""The time between two rounds of `--watch`."""
+
+if TYPE_CHECKING:
+    from yurt.homes.guard import Survey
+
+Confirm = Callable[["Plan", "Survey"], bool]
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sync would do: the homes in sync, and which of them were not in sync before."""
+
+    homes: Homes
+    only: list[str]
+    new: list[str]
+    """Places that were not in homes.yaml."""
+    first: list[str]
+    """Places that have never been synced."""
+
+
+def plan(names: Sequence[str], *, hub: str = "", folder: str = "") -> Plan:
+    """Return the homes to sync: those of homes.yaml, with the named contexts added. Changes nothing.
+
+    NotFoundError: a context does not exist. UserError: there is nothing to sync, or the hub cannot be changed.
+    """
+    saved = config.load()
+    homes = saved or Homes()
+    if folder:
+        _check_folder(folder)
+    for name in (*names, *([hub] if hub else [])):
+        if name != LOCAL.name:
+            _ = Place(name, homes).host  # NotFoundError or UserError if it is not a login host
+    if hub and saved is not None and hub != saved.hub:  # the old hub stays one of the places
+        homes = msgspec.structs.replace(homes, places=_with(homes.places, [saved.hub]))
+    homes = msgspec.structs.replace(
+        homes,
+        hub=hub or homes.hub,
+        folder=folder or homes.folder,
+        places=_with(homes.places, [name for name in names if name not in (hub or homes.hub,)]),
+    )
+    if len(homes.names) < 2:
+        raise UserError("there are no homes to sync", code="usage", hint="name contexts: `yurt home sync CONTEXT...`")
+    before = [] if saved is None else saved.names
+    known = ledger.read()
+    moved = saved is not None and homes.hub != saved.hub  # then every place has a new partner
+    pairs = places.pairs(homes, [] if moved else [name for name in names if name in homes.names])
+    first = [pair.spoke.name for pair in pairs if not known.is_known(pair_name(homes.hub, pair.spoke.name))]
+    only = [pair.spoke.name for pair in pairs] if names and not moved else []
+    return Plan(homes=homes, only=only, new=[name for name in homes.names if name not in before], first=first)
+
+
+def _check_folder(name: str) -> None:
+    """UserError if a folder of this machine cannot be a home."""
+    folder, home = Path(name).expanduser().resolve(), Path.home().resolve()
+    inside = [each for each in (home / ".ssh", profile.folder()) if folder.is_relative_to(each)]
+    if (home.is_relative_to(folder) and folder != home) or inside or (folder.exists() and not folder.is_dir()):
+        why = "is not a folder" if folder.exists() and not folder.is_dir() else "has more than your own files"
+        raise UserError(
+            f"'{name}' cannot be a home: it {'has the files of ssh or of Unison' if inside else why}",
+            code="usage",
+            hint="name a folder of its own, for example: `--folder ~/yurt-home`",
+        )
+
+
+def _with(known: dict[str, PlaceSettings], names: Sequence[str]) -> dict[str, PlaceSettings]:
+    return {**known, **{name: PlaceSettings() for name in names if name not in known}}
+
+
+def sync(
+    planned: Plan,
+    confirm: Confirm,
+    *,
+    agree: Agree = deletions.refused,
+    refill: str = "",
+    watch: Watch = unwatched,
+) -> Result[list[Outcome]]:
+    """Sync the homes. Before their first sync, measure them and ask; then homes.yaml is saved.
+
+    Large deletions are copied only if `agree`. `refill` is a place that gets its files again if it has lost all of
+    them. RefusedError: another sync runs on this machine, or the homes do not fit. UserError: the user does not agree.
+    Every other failure is in the outcome of its pair.
+    """
+    homes, only, missed = planned.homes, planned.only, list[Outcome]()
+    if planned.new or planned.first:
+        among = [each for each in places.all_places(homes) if each.name in (homes.hub, *planned.first, *planned.new)]
+        text = _profile(homes)
+        from yurt.homes import guard
+
+        optional = [] if planned.only or planned.new else planned.first
+        without: Mapping[str, YurtError]
+        try:
+            survey = guard.check(among, text, lambda found: confirm(planned, found), optional=optional, watch=watch)
+            without = survey.unreachable
+        except UserError as error:
+            if not optional or len(optional) == len(homes.names) - 1:
+                raise
+            without = dict.fromkeys(optional, error)  # the others are synced nevertheless
+        missed = [_missed(homes.hub, name, error) for name, error in without.items()]
+        if missed:
+            only = [name for name in homes.names if name not in (homes.hub, *without)]
+    if homes != config.load():
+        config.save(homes)
+    done = [] if missed and not only else rounds.run(homes, only, watch=watch, agree=agree, refill=refill).outcomes
+    if any(each.released for each in done):
+        _refresh(watch)
+    found = result([*done, *missed])
+    refilled = any(warning.endswith(one_sync.REFILLED) for warning in found.warnings)
+    if refill and not refilled and any(each.code < 3 for each in done):
+        note = f"{refill} has not lost all its files, so this was a usual sync; see `yurt home backups` for lost ones"
+        return msgspec.structs.replace(found, warnings=[*found.warnings, note])
+    return found
+
+
+def delete_too(planned: Plan, done: Sequence[Outcome], *, watch: Watch = unwatched) -> Result[list[Outcome]]:
+    """Sync the reached places again after the user has confirmed the large deletions of a sync.
+
+    The confirmation counts for all places, as a deletion goes on from the hub, but for no more files than in `done`.
+    """
+    files: dict[str, int] = {}
+    for each in (each for outcome in done for each in outcome.deletions):
+        files[each.path] = max(each.files, files.get(each.path, 0))
+    reached = [each.spoke for each in done if each.code < 3]
+    again = rounds.run(
+        planned.homes, reached, watch=watch, agree=lambda each: each.files <= files.get(shown(each.path), 0)
+    ).outcomes
+    if any(each.released for each in again):
+        _refresh(watch)
+    return result([*again, *(each for each in done if each.code == 3)])
+
+
+def _refresh(watch: Watch) -> None:
+    """Refresh the runs whose jobs were released, so that nothing says that they wait."""
+    from yurt.contexts import folders
+    from yurt.lifecycle.refresh.refresh import refresh_contexts
+    from yurt.lifecycle.steps import STEPS
+
+    store = folders.known_store()
+    if store is not None:
+        refresh_contexts(store, steps=STEPS, watch=watch)
+
+
+def _missed(hub: str, place: str, error: YurtError) -> Outcome:
+    """Return the outcome for a place that has never been synced and cannot be reached."""
+    now = time.time()
+    return one_sync.failed(Outcome(hub=hub, spoke=place, began=now, ended=now, code=3), error)
+
+
+def check_refill(planned: Plan, place: str) -> None:
+    """UserError if the place to refill is not one of the homes in sync, or has never been synced."""
+    names = planned.homes.names
+    if place and (place not in names or place in (*planned.new, *planned.first)):
+        raise UserError(
+            f"--refill: '{place}' is not one of the places in sync",
+            code="usage",
+            hint=f"name one of: {', '.join(names)}",
+        )
+
+
+def read_interval(text: str, *, repeat: bool) -> float:
+    """Return the seconds between two rounds. UserError: the text is no duration, or rounds are not repeated."""
+    if text and not repeat:
+        raise UserError("--interval needs --watch", code="usage", hint="add `--watch`")
+    try:
+        return float(parse_seconds(text or INTERVAL))
+    except ValueError as error:
+        hint = "for example: `--interval 5m`"
+        raise UserError(f"--interval {error}, not '{text}'", code="usage", hint=hint) from None
+
+
+def repeat(only: Sequence[str], interval: float, on_round: Callable[[Result[list[Outcome]]], None]) -> None:
+    """Repeat rounds until the user interrupts. RefusedError: another process does it already."""
+    from yurt.homes import watcher
+
+    watcher.repeat(only, interval, lambda done: on_round(result(done.outcomes)))
+
+
+def _profile(homes: Homes) -> str:
+    place = Place(profile.client_of(homes), homes)
+    return profile.merged(profile.read(place)[1]).decode(errors="surrogateescape")
+
+
+def result(outcomes: Sequence[Outcome]) -> Result[list[Outcome]]:
+    """Return outcomes as the result of a verb."""
+    done = rounds.Round(list(outcomes))
+    return Result(
+        kind="home-sync",
+        data=[readable(each) for each in outcomes],
+        warnings=[_warning(each, warning) for each in outcomes for warning in each.warnings],
+        exit_code=done.exit_code,
+    )
+
+
+def readable(outcome: Outcome) -> Outcome:
+    """Return an outcome whose paths JSON can hold."""
+    return msgspec.structs.replace(
+        outcome,
+        skipped=[msgspec.structs.replace(each, path=shown(each.path)) for each in outcome.skipped],
+        failed=[msgspec.structs.replace(each, path=shown(each.path)) for each in outcome.failed],
+        deletions=[msgspec.structs.replace(each, path=shown(each.path)) for each in outcome.deletions],
+        paths=[shown(path) for path in outcome.paths],
+    )
+
+
+def _warning(outcome: Outcome, text: str) -> str:
+    """Return a warning about a sync; it begins with the place that it is about."""
+    return text if text.startswith((f"{outcome.hub} ", f"{outcome.spoke} ")) else f"{outcome.spoke}: {text}"

@@ -1,0 +1,198 @@
+"""metrics: the curves of runs, also while they run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from yurt.contexts import folders
+from yurt.errors import NotFoundError, YurtError
+from yurt.lifecycle import select
+from yurt.model import ids
+from yurt.model.growth import Kind
+from yurt.model.params import shown
+from yurt.model.progress import Watch, unwatched
+from yurt.model.result import Result
+from yurt.store import Entry, Store
+from yurt.tracking import follow as following
+from yurt.tracking.curves import Reader
+from yurt.tracking.labels import labels, varying
+
+KINDS: tuple[Kind, ...] = ("metrics", "events", "mlflow")
+
+NAMED = 20
+"""How many names of metrics an error lists."""
+
+
+class MetricPoint(NamedTuple):
+    """An array of a step, a time in seconds since 1970, and a value, which is null in JSON if it is not finite."""
+
+    step: float
+    time: float
+    value: float | None
+
+
+class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run or a task has logged."""
+
+    run: str
+    label: str
+    """Its id, its name, and the parameters in which the shown runs differ."""
+    params: dict[str, Any]
+    """Those parameters."""
+    started: float | None
+    """When it started, according to the index."""
+    metrics: dict[str, list[MetricPoint]]
+    """The points of each metric, in the order of their steps."""
+
+
+Shown = Result[list[RunMetrics]]
+
+
+def metrics(
+    names: Sequence[str], *, filters: Sequence[str] = (), plot: Sequence[str] = (), watch: Watch = unwatched
+) -> Shown:
+    """Return the curves of runs and tasks, after bringing what is new to this machine; with `plot`, only these metrics.
+
+    A site that cannot be queried is a warning: the copies on this machine count. NotFoundError: no run has logged
+    anything, or none has logged a metric of `plot`.
+    """
+    index = folders.store()
+    entries, warnings = select.meant(index, names, filters, watch=watch)
+    warnings += _bring(index, entries, watch)
+    return _shown(index, entries, Reader(), plot, warnings)
+
+
+def follow(
+    names: Sequence[str],
+    on_change: Callable[[Shown], None],
+    *,
+    filters: Sequence[str] = (),
+    plot: Sequence[str] = (),
+    interval: float | None = None,
+    on_word: Callable[[str], None] = lambda _text: None,
+    watch: Watch = unwatched,
+) -> Shown:
+    """Pass the curves to `on_change` whenever new points have come, until the runs have finished; return them at last.
+
+    `on_word` receives notices about sites. Errors as for `metrics`, but runs that have not finished may have logged
+    nothing yet.
+    """
+    index, reader = folders.store(), Reader()
+    entries, warnings = select.meant(index, names, filters, watch=watch)
+    warnings += _bring(index, entries, watch)
+    changed = threading.Event()
+    follower = following.Follower(
+        index,
+        entries,
+        KINDS,
+        interval=interval or following.INTERVAL,
+        on_change=lambda _runs: changed.set(),
+        on_word=on_word,
+    )
+    follower.start()
+    try:
+        on_change(_shown(index, entries, reader, plot, warnings, wait=follower.following()))
+        while follower.following():
+            if changed.wait(0.2):
+                changed.clear()
+                on_change(_shown(index, entries, reader, plot, warnings, wait=True))
+    finally:
+        follower.stop()
+    return _shown(index, entries, reader, plot, warnings)
+
+
+def _bring(index: Store, entries: Sequence[Entry], watch: Watch) -> list[str]:
+    for entry in entries:
+        if entry.run.tasks and entry.status.final:  # its folder may be gone
+            following.seed(index, index.several([ids.task(entry.run.id, number) for number in range(entry.run.tasks)]))
+    return [_failed(error) for error in following.bring(index, entries, KINDS, watch=watch)]
+
+
+def _failed(error: YurtError) -> str:
+    return f"{error.message}; showing what was copied to this machine before"
+
+
+def _shown(
+    index: Store,
+    entries: Sequence[Entry],
+    reader: Reader,
+    plot: Sequence[str],
+    warnings: Sequence[str],
+    *,
+    wait: bool = False,
+) -> Shown:
+    """Return the curves that this machine has. With `wait`, the metrics of `plot` need not exist yet."""
+    found = reader.of(entries)
+    if not wait:
+        _check(index, entries, {name for each in found for name in each.curves}, plot)
+    known = {entry.run.id: entry for entry in index.several([each.run for each in found])}
+    names = labels(list(known.values()))
+    vary = varying([entry.run.params for entry in known.values()])
+    runs = []
+    for each in found:
+        entry = known.get(each.run)
+        given = {} if entry is None else entry.run.params
+        curves = {
+            name: [MetricPoint(point.step, point.time, point.value) for point in points]
+            for name, points in each.curves.items()
+            if not plot or name in plot
+        }
+        if curves:
+            runs.append(
+                RunMetrics(
+                    run=each.run,
+                    label=names.get(each.run, each.run),
+                    params={key: given[key] for key in vary if key in given},
+                    started=None if entry is None else entry.status.started,
+                    metrics=curves,
+                )
+            )
+    without = [] if wait else _without(entries, runs, plot)
+    without += [
+        f"{each.run}: left out {each.long_lines} {'line' if each.long_lines == 1 else 'lines'} above 1 MB"
+        for each in found
+        if each.long_lines
+    ]
+    return Result(kind="metrics", data=runs, warnings=[*warnings, *without])
+
+
+def _check(index: Store, entries: Sequence[Entry], names: set[str], plot: Sequence[str]) -> None:
+    """NotFoundError if there is nothing to show."""
+    runs = ", ".join(entry.run.id for entry in entries[:4]) + (" …" if len(entries) > 4 else "")
+    if not names and any(index.gone_at(entry.run.sweep or entry.run.id) for entry in entries):
+        raise NotFoundError(
+            f"{runs}: this machine has no metrics, and `yurt prune` removed the folder from the site", code="not-found"
+        )
+    if not names:
+        raise NotFoundError(
+            f"{runs}: no metrics found",
+            code="not-found",
+            hint="log some in your script, for example: `yurt.log(step=3, loss=0.2)`",
+        )
+    for name in plot:
+        if name not in names:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, names, n=1)
+            some = ", ".join(sorted(names)[:NAMED]) + (" …" if len(names) > NAMED else "")
+            raise NotFoundError(
+                f"{runs}: no metric '{shown(name)}'" + (f"; did you mean '{near[0]}'?" if near else ""),
+                code="not-found",
+                hint=f"metrics: {some}",
+            )
+
+
+def _without(entries: Sequence[Entry], runs: Sequence[RunMetrics], plot: Sequence[str]) -> list[str]:
+    """Return a warning about the named runs of which nothing is shown."""
+    have = {each.run for each in runs} | {each.run.partition(".")[0] for each in runs}
+    lack = [entry.run.id for entry in entries if entry.run.id not in have]
+    if not lack:
+        return []
+    what = " or ".join(plot) if plot else "metrics"
+    if len(lack) == 1:
+        return [f"{lack[0]} has not logged {what}"]
+    return [f"{len(lack)} runs have not logged {what}: {', '.join(lack[:4])}{' …' if len(lack) > 4 else ''}"]
