@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.cli.test_narrow_tables import Terminal
-from yurt.dev import backups_command as dev_backups
-from yurt.dev import status_command as dev_status
+from yurt.dev import backups as dev_backups
+from yurt.dev import status as dev_status
 from yurt.dev.backups import BackupList
 from yurt.dev.holder import LastBackup
 from yurt.dev.views import DevNode

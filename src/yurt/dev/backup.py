@@ -6,10 +6,13 @@ from typing import Any
 
 import msgspec
 
+from yurt.cli import call, render
+from yurt.cli.declare import argument, option, verb
 from yurt.contexts import folders
 from yurt.dev import connect as dev_connect
 from yurt.dev import find as dev_find
 from yurt.dev.ask import ask, part
+from yurt.dev.names import dev_names
 from yurt.errors import UnreachableError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.result import Result
@@ -59,7 +62,7 @@ def asked(name: str, entry: Entry, request: dict[str, Any], watch: Watch) -> dic
     except UnreachableError as error:
         if ": srun: " not in error.message:
             raise
-        raise dev_connect.lost(name) from None  # Slurm cannot reach the node: no repetition helps soon
+        raise dev_connect.why_lost(name) from None  # Slurm cannot reach the node: no repetition helps soon
 
 
 def version_in(entry: Entry, answer: dict[str, Any]) -> Version | None:
@@ -82,3 +85,37 @@ def shown(watch: Watch, context: str) -> Any:
 def _size(value: Any) -> int:
     """Return a number of bytes that a dev node reports; 0 if it is none."""
     return int(value) if isinstance(value, int | float) and 0 <= value < LARGEST else 0
+
+
+@verb(examples=["yurt dev backup", "yurt dev backup paper --json", "yurt dev backup --check"], context_help="")
+@argument("name", metavar="[NAME]", required=False, default="default", shell_complete=dev_names)
+@option("--check", is_flag=True, help="Read all versions first, and save again what is damaged.")
+def backup_command(name: str, check: bool) -> int:
+    """Back up the workspace of a dev node now.
+
+    Waits until the backup is complete and was read back. Only what changed since the last one is written. Backups are
+    also made by the dev node itself, every 30 minutes and before it ends. Each also reads a part of the old ones
+    again, --check reads all. Files whose backup is damaged are saved again from the workspace, as a new version.
+    """
+    from yurt.cli.progress import watching_late
+
+    with watching_late() as watch:
+        found = backup(name, context=call.current().context, check=check, watch=watch)
+
+    def print_text() -> None:
+        done, version = found.data, found.data.version
+        if done.damaged is not None:
+            names = ", ".join(f"v{each}" for each in done.damaged)
+            print(f"damaged: {names}" if names else "no version is damaged")
+        if version is None:
+            print("nothing to back up")
+        elif not done.changed:
+            print(f"nothing changed since v{version.number} of {render.moment(version.time)}")
+        else:
+            verified = "verified" if version.verified else "not verified"
+            sizes = f"{render.amount(version.size)}, {render.amount(version.new_size)} new"
+            print(f"v{version.number}: {sizes}, {version.seconds:.1f} s, {verified}")
+        if version is not None and version.note:
+            print(render.plain(f"note: {version.note}"))
+
+    return render.result(found, print_text)

@@ -7,16 +7,16 @@ import click
 from yurt.cli.app import Group
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "up": ("yurt.dev.up_command:up", "Start a dev node, or follow the one that there is."),
-    "status": ("yurt.dev.status_command:status", "Show dev nodes, their time left and their backups."),
-    "ssh": ("yurt.dev.ssh_command:ssh", "Open a terminal on a dev node, or run a command there."),
-    "code": ("yurt.dev.code_command:code", "Open VS Code on the workspace of a dev node."),
-    "connect": ("yurt.dev.connect_command:connect", ""),
-    "backup": ("yurt.dev.backup_command:backup", "Back up the workspace of a dev node now."),
-    "backups": ("yurt.dev.backups_command:backups", "List the backups of a workspace, newest first."),
-    "restore": ("yurt.dev.restore_command:restore", "Bring a version of a workspace back, the newest by default."),
-    "extend": ("yurt.dev.extend_command:extend", "Let a dev node run longer, by 2 hours unless TIME is given."),
-    "down": ("yurt.dev.down_command:down", "Back up the workspace, verify the backup, and release the node."),
+    "up": ("yurt.dev.up:up_command", "Start a dev node, or follow the one that there is."),
+    "status": ("yurt.dev.status:status_command", "Show dev nodes, their time left and their backups."),
+    "ssh": ("yurt.dev.ssh:ssh_command", "Open a terminal on a dev node, or run a command there."),
+    "code": ("yurt.dev.code:code_command", "Open VS Code on the workspace of a dev node."),
+    "connect": ("yurt.dev.connect:connect_command", ""),
+    "backup": ("yurt.dev.backup:backup_command", "Back up the workspace of a dev node now."),
+    "backups": ("yurt.dev.backups:backups_command", "List the backups of a workspace, newest first."),
+    "restore": ("yurt.dev.restore:restore_command", "Bring a version of a workspace back, the newest by default."),
+    "extend": ("yurt.dev.extend:extend_command", "Let a dev node run longer, by 2 hours unless TIME is given."),
+    "down": ("yurt.dev.down:down_command", "Back up the workspace, verify the backup, and release the node."),
 }
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 import msgspec
 
+from yurt.cli import call, render
+from yurt.cli.ask import confirm
+from yurt.cli.declare import argument, option, verb
 from yurt.contexts import connect, folders
 from yurt.dev import find as dev_find
 from yurt.dev import views
 from yurt.dev.ask import ask, part
+from yurt.dev.names import dev_names
 from yurt.dev.up import follow_up as submit_follow_up
 from yurt.dev.words import named
 from yurt.errors import RefusedError, UserError, YurtError
@@ -64,7 +70,7 @@ def extend(name: str, time: str = "", *, context: str = "", watch: Watch = unwat
     return Result(kind="dev-extended", data=done, warnings=warnings)
 
 
-def follow_up(name: str, *, context: str = "", watch: Watch = unwatched) -> Result[Extended]:
+def queue_follow_up(name: str, *, context: str = "", watch: Watch = unwatched) -> Result[Extended]:
     """Queue another run of the dev node, which starts when the present one has ended. Safe to repeat."""
     store = folders.store()
     desk = dev_find.running(store, name, context)
@@ -83,3 +89,59 @@ def follow_up(name: str, *, context: str = "", watch: Watch = unwatched) -> Resu
         follow_up=later.run.id,
     )
     return Result(kind="dev-extended", data=done, warnings=warnings)
+
+
+@verb(examples=["yurt dev extend 2h", "yurt dev extend paper 4h", "yurt dev extend --follow-up"], context_help="")
+@argument("words", nargs=-1, metavar="[NAME] [TIME]", shell_complete=dev_names)
+@option("--follow-up", is_flag=True, help="Queue a job that takes over the workspace when this one ends.")
+def extend_command(words: tuple[str, ...], follow_up: bool) -> int:
+    """Let a dev node run longer, by 2 hours unless TIME is given.
+
+    Most sites let only their operators raise the time limit of a job. If the site refuses, a follow-up is offered: a
+    job with the same options that starts when the present one ends, restores the workspace, and has the same ssh name.
+    """
+    from yurt.cli.progress import watching_late
+
+    name, time = _split(words)
+    context = call.current().context
+    with watching_late() as watch:
+        if follow_up:
+            found = queue_follow_up(name, context=context, watch=watch)
+        else:
+            try:
+                found = extend(name, time, context=context, watch=watch)
+            except NotAllowedError as error:
+                if not _accepts(error.message):
+                    raise
+                found = queue_follow_up(name, context=context, watch=watch)
+
+    def print_text() -> None:
+        done = found.data
+        end = "" if done.ends is None else f"; the present job ends at {render.moment(done.ends)}"
+        if done.follow_up:
+            print(f"run {done.follow_up} takes over dev node '{done.name}' when run {done.run} ends{end}")
+        else:
+            print(f"dev node '{done.name}' runs {render.span(done.minutes * 60)} longer{end}")
+
+    return render.result(found, print_text)
+
+
+def _split(words: tuple[str, ...]) -> tuple[str, str]:
+    """Return the name and the time: a single word that begins with a digit or + is a time."""
+    if len(words) > 2:
+        raise UserError(
+            f"unexpected argument '{words[2]}'", code="usage", hint="for example: `yurt dev extend paper 2h`"
+        )
+    if len(words) == 2:
+        return words[0], words[1]
+    if words and (words[0][0].isdigit() or words[0].startswith("+")):
+        return "default", words[0]
+    return (words[0] if words else "default"), ""
+
+
+def _accepts(refusal: str) -> bool:
+    """Whether the user, on a terminal, wants a follow-up instead."""
+    if call.current().json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(f"yurt: {render.escaped(refusal)}", file=sys.stderr)
+    return confirm("queue a job that takes over when this one ends?", default=True)

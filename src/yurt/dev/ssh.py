@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import getpass
+import os
 import shlex
 import shutil
+import sys
 from collections.abc import Sequence
 
 import msgspec
 
 from yurt.backends.kinds import kind_of
+from yurt.cli import call
+from yurt.cli.declare import WITH_DASHES, argument, verb
 from yurt.config import contexts
 from yurt.contexts import connect as sites
 from yurt.contexts import folders
@@ -18,7 +22,9 @@ from yurt.dev import holder, ssh_config
 from yurt.dev import ssh_connection as connect
 from yurt.dev.desks import check_name, ssh_name
 from yurt.dev.find import running
-from yurt.errors import RefusedError
+from yurt.dev.include import propose
+from yurt.dev.names import dev_names
+from yurt.errors import RefusedError, UserError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.result import Result
 from yurt.model.site_words import SitePath, UserName
@@ -102,3 +108,46 @@ def editor(name: str, *, context: str = "", watch: Watch = unwatched) -> Result[
         name=name, ssh=ssh_name(name), workspace=workspace, command=argv, installed=shutil.which("code") is not None
     )
     return Result(kind="dev-code", data=found)
+
+
+EXAMPLES = [
+    "yurt dev ssh",
+    "yurt dev ssh paper",
+    "yurt dev ssh -- make test",
+    "yurt dev ssh -- 'cd src; make'",
+    "yurt dev ssh paper -- nvidia-smi",
+]
+
+
+@verb(examples=EXAMPLES, command_class=WITH_DASHES, context_help="")
+@argument("words", nargs=-1, metavar="[NAME] [-- COMMAND...]", shell_complete=dev_names)
+def ssh_command(words: tuple[str, ...]) -> int:
+    """Open a terminal on a dev node, or run a command there.
+
+    The session has the environment of the job. The exit code is that of the command. A COMMAND of one word is a line
+    for sh, such as 'cd src; make'; several words are passed as they are. With --json, only errors are JSON.
+
+    `ssh yurt-dev`, or `ssh yurt-dev-NAME`, opens the same terminal, and works with scp, rsync, port forwarding and
+    editors; a command of `ssh yurt-dev` starts in the home directory, not in the workspace. Where ssh cannot reach the
+    node, the terminal opens through the scheduler.
+    """
+    from yurt.cli.progress import watching_late
+
+    at = words.index("--") if "--" in words else len(words)
+    names, typed = words[:at], words[at + 1 :]
+    if len(names) > 1:
+        raise UserError(
+            f"unexpected argument '{names[1]}'", code="usage", hint=f"for example: `yurt dev ssh {names[0]} -- ls`"
+        )
+    name = names[0] if names else "default"
+    context = call.current().context
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    try:
+        with watching_late() as watch:
+            argv = command(name, typed, context=context, terminal=terminal, watch=watch)
+    except RefusedError as error:
+        if error.code not in ("ssh-failed", "site-invalid"):
+            raise
+        return inside(name, typed, context=context, terminal=terminal)
+    propose(name, quiet=bool(typed))
+    return os.execvp(argv[0], argv)
