@@ -91,7 +91,7 @@ def test_on_a_terminal_a_large_deletion_is_a_question(
         asked.append(text)
         return answer
 
-    monkeypatch.setattr("yurt.homes.home_sync_command._on_terminal", lambda: True)
+    monkeypatch.setattr("yurt.homes.home_sync._on_terminal", lambda: True)
     monkeypatch.setattr("click.confirm", confirm)
     done = star.yurt("home", "sync")
     assert asked == ["delete these files on alpha, too? Backups are kept."], done

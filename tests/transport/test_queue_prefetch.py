@@ -19,7 +19,7 @@ SCRIPT = 'echo "$1" && cat && echo asked >> "$2"'
 
 CALL = """\
 import sys
-from yurt import queue_prefetch
+from yurt.transport import queue_prefetch
 queue_prefetch.begin(["ps"])
 from yurt.transport.ssh import SshHost
 host = SshHost("alpha", "alice@alpha", ["-F", sys.argv[1]])

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
+import click
 import msgspec
 
 from yurt.backends.kinds import kind_of
+from yurt.cli import call, progress, render
+from yurt.cli.ask import choose
+from yurt.cli.declare import argument, option, verb
 from yurt.config import contexts
 from yurt.config import facts as kept
 from yurt.contexts.connect import real_host, ssh_host
 from yurt.contexts.facts import cautions, probe
+from yurt.contexts.list_profiles import obtain_profile, print_applied
+from yurt.contexts.probe import print_facts
 from yurt.contexts.profiles.apply import Applied, apply
 from yurt.contexts.profiles.find import Known, of_facts
 from yurt.errors import RefusedError, UnreachableError, UserError, one_of
@@ -18,6 +26,10 @@ from yurt.model.context import Context, ContextsFile
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.result import Result
+
+if TYPE_CHECKING:
+    from yurt.model.facts import Facts
+
 
 Ask = Callable[[str, Sequence[str]], str]
 """Asks the user a question with these possible answers; None where no user is at a terminal."""
@@ -156,3 +168,115 @@ def _check(wanted: Context, facts: Facts) -> None:
         if value is not None and names and value not in names:
             options = [f"--{key} {name}" for name in names]
             raise UserError(f"{key} '{value}' not found on the site", code="usage", hint=f"use {one_of(options)}")
+
+
+def _ask(question: str, names: Sequence[str]) -> str:
+    shown = {render.plain(name): name for name in names}
+    return shown[choose(f"{question} ({', '.join(shown)})", list(shown), show=False)]
+
+
+@verb(
+    examples=[
+        "yurt context add big --slurm-url alice@login.big.example",
+        "yurt context add big --slurm-url big-alias --account physics --partition gpu",
+        "yurt context add big --slurm-url me@big --ssh-option=-J --ssh-option=gateway",
+    ],
+    context_help="",
+)
+@argument("name", metavar="NAME", required=False, default="")
+@option("--name", "named", metavar="NAME", default="", help="NAME as an option, as in mrunner.")
+@option(
+    "--slurm-url", required=True, metavar="USER@HOST", help="Login node, or a host alias from your ssh configuration."
+)
+@option("--partition", metavar="NAME", help="Partition to submit to (default: the site's default partition).")
+@option("--account", metavar="NAME", help="Account to charge (default: your default account on the site).")
+@option("--qos", metavar="NAME", help="Quality of service.")
+@option("--storage-dir", metavar="DIR", help="Folder for runs on the site (default: $SCRATCH, or your home folder).")
+@option("--ssh-option", "ssh_options", multiple=True, metavar="ARG", help="Additional ssh argument; repeatable.")
+@option("--ssh-command", metavar="COMMAND", help="Program to run instead of ssh.")
+@option("--probe/--no-probe", default=True, help="Query the site first (default), or only write the given keys.")
+@option(
+    "--profile",
+    metavar="PROFILE",
+    default="",
+    help="Site profile: a name, a file or an https address (default: detect).",
+)
+@option("--no-profile", is_flag=True, help="Use no site profile.")
+@option("--yes", is_flag=True, help="Use a downloaded profile without asking.")
+@option("--use", is_flag=True, help="Make NAME the current context.")
+def add_command(
+    name: str,
+    ssh_options: tuple[str, ...],
+    ssh_command: str | None,
+    *,
+    named: str,
+    probe: bool,
+    profile: str,
+    no_profile: bool,
+    yes: bool,
+    use: bool,
+    **keys: Any,
+) -> None:
+    """Add a context for a Slurm cluster.
+
+    Connects to the cluster, detects its partitions, accounts and storage, and writes context NAME. What is publicly
+    known about a well-known cluster completes it (see `yurt context profiles`).
+    """
+    import shlex
+
+    from yurt.config import contexts
+    from yurt.model.context import Context
+
+    if name and named:
+        raise click.UsageError(f"the context has two names, '{name}' and '{named}'; give one of them")
+    name = name or named
+    if not name:
+        raise click.UsageError("missing argument 'NAME'")
+    contexts.check_name(name)
+    given = {key: value for key, value in keys.items() if value is not None}
+    try:
+        program = tuple(shlex.split(ssh_command or ""))
+    except ValueError as error:
+        raise click.UsageError(f"--ssh-command: {error}") from None
+    if not given["slurm_url"].strip():
+        raise click.UsageError("--slurm-url is empty")
+    if not program:
+        _check_port(given["slurm_url"])
+    if profile and no_profile:
+        raise click.UsageError("--profile and --no-profile cannot be combined")
+    wanted = Context(name=name, type="slurm", ssh_options=ssh_options, ssh_command=program, **given)
+    interactive = sys.stdin.isatty() and sys.stderr.isatty() and not call.current().json
+    known = obtain_profile(profile, yes=yes, interactive=interactive) if profile else None
+    with progress.watching(asks=interactive) as watch:
+        added = add(
+            wanted,
+            look=probe,
+            use=use,
+            profile=known,
+            recognise=not no_profile,
+            ask=_ask if interactive else None,
+            watch=watch,
+        )
+
+    def print_text() -> None:
+        if added.data.facts is not None:
+            print_facts(added.data.facts)
+            print()
+        if added.data.profile is not None:
+            print_applied(added.data.profile)
+            print()
+        print(f"context '{name}' added" + ("; it is now the current context" if added.data.current else ""))
+        print(f"next:  yurt context show {name}")
+
+    render.result(added, print_text)
+
+
+def _check_port(address: str) -> None:
+    """Raise UserError for host:22: ssh takes the port as an option."""
+    host, colon, port = address.removeprefix("ssh://").partition(":")
+    if colon and port.isdigit() and host:
+        raise UserError(
+            f"--slurm-url: '{address}' contains a port, which ssh takes as an option",
+            code="usage",
+            hint=f"use `--slurm-url {host} --ssh-option=-p --ssh-option={port}`",
+        )

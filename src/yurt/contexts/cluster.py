@@ -8,6 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from yurt.backends.kinds import kind_of
+from yurt.cli import call, render
+from yurt.cli.completers import context_names
+from yurt.cli.declare import argument, option, verb
 from yurt.config import contexts
 from yurt.config import facts as cache
 from yurt.contexts import bad_nodes, connect, folders
@@ -176,3 +179,35 @@ def _with_runs(store: Store, context: Context, live: Live) -> Live:
         for job in live.queue.mine
     ]
     return msgspec.structs.replace(live, queue=msgspec.structs.replace(live.queue, mine=jobs))
+
+
+@verb(
+    examples=["yurt cluster", "yurt cluster alpha beta", "yurt cluster --all", "yurt cluster big --allow n7"],
+)
+@argument("names", nargs=-1, metavar="[CONTEXT]...", shell_complete=context_names)
+@option("--all", "every", is_flag=True, help="Query every context.")
+@option("--allow", metavar="NODE", multiple=True, help="Stop avoiding NODE; repeatable.")
+def cluster_command(names: tuple[str, ...], every: bool, allow: tuple[str, ...]) -> int:
+    """Show what is free on sites, the queue and maintenance, now.
+
+    Queries each CONTEXT, or the current context, in parallel. For Slurm it shows what is free, which partitions you
+    may use, your place in the queue, your fair share, and reservations ahead; -v adds why nodes are down and the
+    recorded facts. If a site does not respond, its recorded facts are shown and the exit code is 4.
+
+    After a run fails because of a node, yurt avoids that node for three days. --allow lifts this early;
+    `yurt run --nodelist` overrides it for one run.
+    """
+    from yurt.cli.progress import watching
+    from yurt.contexts.cluster_text import print_cluster
+
+    now = call.current()
+    with watching() as watch:
+        found = cluster(names, context=now.context, every=every, allow=allow, watch=watch)
+
+    def print_text() -> None:
+        for at, each in enumerate(found.data):
+            if at:
+                print()
+            print_cluster(each, details=bool(now.verbose))
+
+    return render.result(found, print_text, requested=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from yurt.cli import app, bars, render
 from yurt.cli.listing import Drawn, listing
-from yurt.contexts.add_command import print_facts, space, time_text
+from yurt.contexts.probe import print_facts, space, time_text
 from yurt.model.live import STATES, Live, LiveGpus, LiveJob, LiveNodes, LivePartition, Reservation
 
 if TYPE_CHECKING:

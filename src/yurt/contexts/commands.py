@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 @click.group(
     cls=Group,
     lazy={
-        "add": ("yurt.contexts.add_command:add", "Add a context for a Slurm cluster."),
+        "add": ("yurt.contexts.add:add_command", "Add a context for a Slurm cluster."),
         "edit": ("yurt.contexts.edit_command:edit", "Edit a context in your editor."),
-        "profiles": ("yurt.contexts.list_profiles_command:profiles", "List site profiles, or show one."),
-        "probe": ("yurt.contexts.add_command:probe", "Query a site and cache its facts."),
+        "profiles": ("yurt.contexts.list_profiles:profiles_command", "List site profiles, or show one."),
+        "probe": ("yurt.contexts.probe:probe_command", "Query a site and cache its facts."),
     },
     examples=["yurt context list", "yurt context use big", "yurt context show --resolved"],
 )
@@ -179,6 +179,6 @@ def _confirmed(effects: Sequence[Effect]) -> bool:
     print("these settings run programs or send files:", file=sys.stderr)
     for each in effects:
         print(f"  {render.plain(each.line)}", file=sys.stderr)
-    if not click.confirm("import them?", default=False, err=True):
+    if not click.confirm("import them?", default=False):
         raise click.Abort
     return True

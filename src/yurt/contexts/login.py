@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import msgspec
 
+from yurt.cli import call, render
+from yurt.cli.completers import context_names
+from yurt.cli.declare import argument, option, verb
 from yurt.config import contexts
 from yurt.contexts.connect import ssh_host
 from yurt.errors import UserError
@@ -69,3 +73,30 @@ def _close(context: Context) -> LoggedIn:
     if host is not None and open_now:
         host.master.close()
     return LoggedIn(context.name, context.slurm_url or "", False, open_now)
+
+
+@verb(examples=["yurt login", "yurt login alpha beta", "yurt login alpha --close"])
+@argument("contexts", nargs=-1, metavar="[CONTEXT]...", shell_complete=context_names)
+@option("--close", is_flag=True, help="Close the connections instead.")
+def login_command(contexts: tuple[str, ...], close: bool) -> None:
+    """Log in to sites and keep the connections open.
+
+    Opens a connection to each CONTEXT, or to the current context. Only this command and `yurt context add` ask for
+    a password, passphrase or one-time code, or ask you to confirm a host key. The connection stays open for twelve
+    hours after its last use.
+    """
+
+    now = call.current()
+    if close:
+        done = logout(contexts, context=now.context)
+    else:
+        may_prompt = sys.stdin.isatty() and sys.stderr.isatty() and not now.json
+        done = login(contexts, context=now.context, may_prompt=may_prompt)
+
+    def print_text() -> None:
+        for each in done.data:
+            unchanged, changed = ("not connected", "closed") if close else ("already connected", "connected")
+            state = changed if each.changed else unchanged
+            print(f"{each.context}: {state} ({each.destination})")
+
+    render.result(done, print_text)

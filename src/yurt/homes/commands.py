@@ -7,19 +7,19 @@ import click
 from yurt.cli.app import Group
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "sync": ("yurt.homes.home_sync_command:sync", "Sync the homes now."),
-    "status": ("yurt.homes.status_command:status", "Show when the homes were synced, and conflicts."),
+    "sync": ("yurt.homes.home_sync:sync_command", "Sync the homes now."),
+    "status": ("yurt.homes.status:status_command", "Show when the homes were synced, and conflicts."),
     "conflicts": (
-        "yurt.homes.list_conflicts_command:conflicts",
+        "yurt.homes.list_conflicts:conflicts_command",
         "Show conflicting versions of files, and resolve them.",
     ),
-    "backups": ("yurt.homes.list_backups_command:backups", "List the versions that syncs replaced or deleted."),
-    "restore": ("yurt.homes.restore_command:restore", "Bring a version from the backups back."),
+    "backups": ("yurt.homes.list_backups:backups_command", "List the versions that syncs replaced or deleted."),
+    "restore": ("yurt.homes.restore:restore_command", "Bring a version from the backups back."),
     "profile": (
-        "yurt.homes.change_profile_command:profile",
+        "yurt.homes.change_profile:profile_command",
         "Show or edit the Unison profile: which files to sync, and how.",
     ),
-    "install": ("yurt.homes.install_command:install", "Install the command home_sync on a login host."),
+    "install": ("yurt.homes.install_command_line:install_command", "Install the command home_sync on a login host."),
 }
 
 

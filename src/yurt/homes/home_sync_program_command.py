@@ -41,7 +41,7 @@ def _batch() -> int:
     from yurt.cli.progress import watching
     from yurt.cli.root import root
     from yurt.homes import home_sync_program as verbs
-    from yurt.homes.home_sync_command import print_outcomes
+    from yurt.homes.home_sync import print_outcomes
 
     with click.Context(root, info_name="home_sync"), watching() as watch:
         done = verbs.batch(watch=watch)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from yurt.cli import render
+from yurt.cli.completers import context_names
+from yurt.cli.declare import argument, option, verb
 from yurt.errors import UserError
 from yurt.homes import config, install
 from yurt.homes.places import Place
@@ -41,7 +44,7 @@ def put(name: str) -> Result[Installed]:
     return Result(kind="home-installed", data=data, warnings=warnings)
 
 
-def remove(name: str) -> Result[Installed]:
+def remove_from(name: str) -> Result[Installed]:
     """Remove `home_sync` from the login host of a context."""
     path = install.remove(_place(name))
     return Result(kind="home-installed", data=Installed(context=name, path=path, places=[], removed=True))
@@ -58,3 +61,27 @@ def _place(name: str) -> Place:
     place = Place(name, config.load() or config.Homes())
     _ = place.host  # NotFoundError or UserError if it has no login host
     return place
+
+
+@verb(examples=["yurt home install alpha", "yurt home install alpha --remove"], context_help="")
+@argument("name", metavar="CONTEXT", shell_complete=context_names)
+@option("--remove", is_flag=True, help="Remove the command from the login host.")
+def install_command(name: str, remove: bool) -> int:
+    """Install the command home_sync on a login host.
+
+    Writes ~/.local/bin/home_sync on the login host of CONTEXT. It is a shell script that syncs the home there with the
+    other homes that the login host reaches by ssh, at the addresses in homes.yaml. It uses the same profile, lock and
+    backups as yurt, and releases jobs that wait for a home sync. It needs Unison, but neither yurt nor Python. Install
+    it again after changes to homes.yaml.
+    """
+
+    found = remove_from(name) if remove else put(name)
+
+    def print_text() -> None:
+        done = found.data
+        if not remove:
+            print(render.plain(f"{done.path} on {name} syncs with {', '.join(done.places)}"))
+        else:
+            print(render.plain(f"removed {done.path} from {name}" if done.path else f"{name} has no home_sync"))
+
+    return render.result(found, print_text)

@@ -6,6 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from yurt.cli import render
+from yurt.cli.declare import argument, option, verb
+from yurt.cli.listing import listing
+from yurt.cli.values import Number
 from yurt.homes import backups as kept
 from yurt.homes import paths as home_paths
 from yurt.homes.backups import HomeBackup
@@ -48,3 +52,48 @@ def backups(
         data=HomeBackups(backups=readable, more=found.more),
         warnings=[f"the backups on {name} are not listed: {error.message}" for name, error in found.errors.items()],
     )
+
+
+EXAMPLES = [
+    "yurt home backups",
+    "yurt home backups project/notes.txt",
+    "yurt home backups --at yesterday --place alpha",
+]
+
+
+@verb(examples=EXAMPLES, context_help="")
+@argument("paths", nargs=-1, metavar="[PATH]...")
+@option("--at", metavar="WHEN", default=None, help="Only backups before a time: 14:30, 2026-11-16, '2h ago'.")
+@option("--place", "places", metavar="PLACE", multiple=True, help="Only this place; may be repeated.")
+@option("-n", "--limit", metavar="N", type=Number(1), default=50, show_default=True, help="Show at most N.")
+def backups_command(paths: tuple[str, ...], at: str | None, places: tuple[str, ...], limit: int) -> int:
+    """List the versions that syncs replaced or deleted.
+
+    The newest are first. PATH is a file or a folder, relative to the home. A sync keeps each version that it replaces
+    or deletes on the place where it was. Bring one back with `yurt home restore PATH`.
+    """
+    from yurt.cli.progress import watching_late
+
+    with watching_late() as watch:
+        found = backups(paths, at=at, only=places, limit=limit, watch=watch)
+    return render.result(found, lambda: _print(found.data), requested=True)
+
+
+def _print(found: HomeBackups) -> None:
+    if not found.backups:
+        print("no backups")
+        return
+    columns = ["when", "place", "size", "changed", "path"]
+    rows = [
+        [
+            render.moment(each.time),
+            each.place,
+            "link" if each.kind == "link" else render.amount(each.size),
+            render.moment(each.modified),
+            each.path,
+        ]
+        for each in found.backups
+    ]
+    listing(columns, rows, styles=[""] * len(rows), styled="", drops=["changed"], shrinks=["path"], numbers=["size"])
+    if found.more:
+        print("there are more; see them with --limit, or name a PATH")

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "jupyter": ("yurt.services.serve_command:jupyter", "Run JupyterLab in a job, and open it here."),
-    "tensorboard": ("yurt.services.serve_command:tensorboard", "Run TensorBoard in a job, where the event files are."),
-    "mlflow": ("yurt.services.serve_command:mlflow", "Run MLflow in a job, where its store is."),
-    "run": ("yurt.services.serve_command:run", "Run any program that listens in a job, and open it here."),
-    "list": ("yurt.services.list_services_command:list_", "List services."),
-    "open": ("yurt.services.open_service_command:open_", "Open a service that is running."),
-    "stop": ("yurt.services.stop_service_command:stop", "End services."),
+    "jupyter": ("yurt.services.serve:jupyter_command", "Run JupyterLab in a job, and open it here."),
+    "tensorboard": ("yurt.services.serve:tensorboard_command", "Run TensorBoard in a job, where the event files are."),
+    "mlflow": ("yurt.services.serve:mlflow_command", "Run MLflow in a job, where its store is."),
+    "run": ("yurt.services.serve:run_command", "Run any program that listens in a job, and open it here."),
+    "list": ("yurt.services.list_services:list_command", "List services."),
+    "open": ("yurt.services.open_service:open_command", "Open a service that is running."),
+    "stop": ("yurt.services.stop_service:stop_command", "End services."),
 }
 
 EXAMPLES = [
@@ -42,7 +42,7 @@ class Serve(Group):
         """Complete a command, or a service of yurt.yaml."""
         from click.shell_completion import CompletionItem
 
-        from yurt.services.serve_command import service_names
+        from yurt.services.serve import service_names
 
         found = super().shell_complete(ctx, incomplete)
         return [*found, *map(CompletionItem, service_names(ctx, click.Argument(["name"]), incomplete))]

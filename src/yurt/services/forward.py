@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from yurt.backends.kinds import kind_of
+from yurt.cli import call, render
+from yurt.cli.declare import argument, option, verb
+from yurt.cli.values import Number
 from yurt.contexts import connect, folders
 from yurt.errors import RefusedError, UserError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
@@ -16,6 +21,10 @@ from yurt.services import ports as forwarding
 from yurt.services import status as statuses
 from yurt.services.status import ServiceStatus
 from yurt.store import Entry
+
+if TYPE_CHECKING:
+    from yurt.model.result import Result
+
 
 PORTS = range(1, 65536)
 
@@ -106,3 +115,41 @@ def forward(
 def _status(entry: Entry) -> ServiceStatus:
     files = connect.named_backend(entry.run.context).files
     return statuses.read(files.read(entry.run.folder, statuses.FILE)) or ServiceStatus()
+
+
+EXAMPLES = ["yurt forward @last:8080", "yurt forward x7q4z:6006 --local 6006", "yurt forward @last:/tmp/app.sock"]
+
+
+@verb(examples=EXAMPLES, context_help="")
+@argument("target", metavar="RUN:PORT")
+@option("--local", metavar="PORT", type=Number(1), help="The port of this machine (default: any free one).")
+def forward_command(target: str, local: int | None) -> int:
+    """Reach a program that listens on the node of a run.
+
+    Forwards a port of this machine to a port of the node. The program may listen on the loopback of its node
+    (127.0.0.1); RUN:/PATH is a unix socket. All connections go through one ssh connection and one step of the job.
+    After a lost connection yurt connects again. Ends with the run, or with Ctrl-C. Other users of this machine can
+    connect to the port, too.
+    """
+
+    call.enable_gc()
+    try:
+        word = forward(target, local=local or 0, on_open=_opened, on_word=_say)
+    except KeyboardInterrupt:
+        return 0
+    _say(word)
+    return 0
+
+
+def _opened(found: Result[Forwarded]) -> None:
+    if call.current().json:
+        render.stream(found.kind, found.data)
+        return
+    each = found.data
+    far = each.socket or f"port {each.port}"
+    print(render.plain(f"127.0.0.1:{each.local} leads to {far} of {each.node or each.run}; Ctrl-C ends it"), flush=True)
+
+
+def _say(text: str) -> None:
+    if not call.current().quiet:
+        print(render.plain(text), file=sys.stderr, flush=True)

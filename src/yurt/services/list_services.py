@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from yurt.cli import call, render
+from yurt.cli.declare import verb
 from yurt.config import contexts
 from yurt.contexts import connect, folders
 from yurt.errors import YurtError
@@ -14,6 +20,9 @@ from yurt.services import status as statuses
 from yurt.services.status import ServiceStatus
 from yurt.services.views import Service, service
 from yurt.store import Entry
+
+if TYPE_CHECKING:
+    from yurt.services.views import Service
 
 
 def services(*, context: str = "", watch: Watch = unwatched) -> Result[list[Service]]:
@@ -46,3 +55,47 @@ def _status(entry: Entry, warnings: list[str]) -> ServiceStatus | None:
     except YurtError as error:
         warnings.append(error.message)
         return None
+
+
+@verb(
+    examples=["yurt serve list", "yurt serve list --json"], context_help="Only services on this context.", name="list"
+)
+def list_command() -> int:
+    """List services.
+
+    Shows the services that have not ended, of all projects.
+    """
+    from yurt.cli.progress import watching_late
+
+    with watching_late() as watch:
+        found = services(context=call.current().context, watch=watch)
+    return render.result(found, lambda: _print(found.data), requested=True)
+
+
+def _print(found: Sequence[Service]) -> None:
+    if not found:
+        print("no services; start one with `yurt serve jupyter`")
+        return
+    from yurt.cli.listing import listing
+
+    columns = ["name", "run", "context", "state", "node", "time left", "command"]
+    rows = [
+        [
+            each.name,
+            each.run,
+            each.context,
+            render.with_reason(each.phase or each.state, each.reason),
+            each.node,
+            "" if each.ends is None else render.span(max(0.0, each.ends - time.time())),
+            " ".join(each.command),
+        ]
+        for each in found
+    ]
+    listing(
+        columns,
+        rows,
+        styles=[""] * len(rows),
+        styled="",
+        shrinks=["state", "command"],
+        drops=["command", "time left", "node", "context"],
+    )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 from yurt.backends.kinds import kind_of
+from yurt.cli import call, render
+from yurt.cli.browser import browser
+from yurt.cli.declare import argument, verb
 from yurt.clocks import clocks
 from yurt.contexts import connect, folders
 from yurt.errors import RefusedError, YurtError
@@ -27,6 +31,7 @@ from yurt.services import find
 from yurt.services import ports as forward
 from yurt.services import status as statuses
 from yurt.services.programs import TITLES
+from yurt.services.screen import visiting
 from yurt.services.status import ServiceStatus
 from yurt.services.views import Service, service
 from yurt.services.way import Way
@@ -291,3 +296,40 @@ class _Visit:
             code="service-failed",
             hint=f"see the run with `yurt show {run.id}`" if self._note() else f"see its log with `yurt logs {run.id}`",
         )
+
+
+@verb(
+    examples=["yurt serve open", "yurt serve open jupyter", "yurt serve open x7q4z --local 8888"],
+    name="open",
+    context_help="Only services on this context.",
+)
+@argument("name", metavar="[NAME]", required=False, default="")
+@visiting
+def open_command(name: str, **options: Any) -> int:
+    """Open a service that is running.
+
+    Connects this machine to a service that was started here, or on another machine and imported with `yurt import`.
+    Waits for it if it is queued. NAME is the name of a service or the id of its run; without it,
+    the only service is
+    opened, or the only one of this project. Ctrl-C asks whether the job stays.
+    """
+    from yurt.model.result import Interrupted
+    from yurt.services.screen import Screen
+
+    call.enable_gc()
+    screen = Screen(on_exit=options["on_exit"])
+    try:
+        done = open_service(
+            name,
+            context=call.current().context,
+            local=options["local"] or 0,
+            browser=browser(wanted=not options["no_browser"]),
+            screen=screen,
+        )
+    except Interrupted as error:
+        screen.clear()
+        print(f"yurt: interrupted; {render.escaped(error.note)}", file=sys.stderr, flush=True)
+        return 130
+    finally:
+        screen.clear()
+    return done.exit_code

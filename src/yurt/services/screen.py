@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from yurt.cli import app, render
+from yurt.cli import call, render, values
+from yurt.cli.ask import confirm
+from yurt.cli.declare import option
 from yurt.lifecycle.pending_text import Pending
 
 if TYPE_CHECKING:
@@ -18,13 +20,15 @@ if TYPE_CHECKING:
     from yurt.services.views import Service
     from yurt.store import Entry
 
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+
 
 class Screen:
     """The terminal, as `yurt.services.open_service.Screen`."""
 
     def __init__(self, *, on_exit: str, begin: Callable[[], None] = lambda: None) -> None:
         """`on_exit` is ask, keep or stop. `begin` is called before the first output."""
-        now = app.current()
+        now = call.current()
         self._quiet, self._silent = now.quiet or now.json, now.quiet
         self._pending, self._on_exit, self._begin = Pending(quiet=self._quiet), on_exit, begin
 
@@ -73,7 +77,7 @@ class Screen:
         name = entry.run.name
         try:
             print(file=sys.stderr)
-            return click.confirm(f"keep service '{name}' on {_where(entry)}?", default=True, err=True)
+            return confirm(f"keep service '{name}' on {_where(entry)}?", default=True)
         except (click.Abort, OSError):
             print(file=sys.stderr)
             return True
@@ -86,3 +90,17 @@ def _where(entry: Entry) -> str:
     if entry.run.context_type == "local":
         return "this machine"
     return f"{entry.status.node} of {entry.run.context}" if entry.status.node else entry.run.context
+
+
+def visiting(function: _Decorated) -> _Decorated:
+    """Add the options of opening a service."""
+    function = option(
+        "--on-exit",
+        type=values.Choice(["ask", "keep", "stop"]),
+        default="ask",
+        help="What Ctrl-C does to the job (default: ask; without a terminal, keep it).",
+    )(function)
+    function = option("--no-browser", is_flag=True, help="Print the URL and do not open a browser.")(function)
+    return option(
+        "--local", metavar="PORT", type=values.Number(1), help="The port of this machine (default: any free one)."
+    )(function)

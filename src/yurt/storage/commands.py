@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "show": ("yurt.storage.storage_command:show", "Show storage tiers, how full they are, and what expires."),
-    "keep": ("yurt.storage.keep_command:keep", "Copy results to a storage tier that is not purged."),
+    "show": ("yurt.storage.storage:show_command", "Show storage tiers, how full they are, and what expires."),
+    "keep": ("yurt.storage.keep:keep_command", "Copy results to a storage tier that is not purged."),
 }
 
 EXAMPLES = ["yurt storage", "yurt storage alpha beta", "yurt storage keep x7q4z", "yurt storage --json"]

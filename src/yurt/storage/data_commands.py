@@ -7,10 +7,10 @@ import click
 from yurt.cli.app import Group
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "put": ("yurt.storage.data_put_command:put", "Copy files to a context, or between contexts."),
-    "get": ("yurt.storage.data_get_command:get", "Copy a file or folder of a context to this machine."),
-    "ls": ("yurt.storage.data_ls_command:ls", "List files on a context."),
-    "rm": ("yurt.storage.data_rm_command:rm", "Remove files from a context."),
+    "put": ("yurt.storage.data_put:put_command", "Copy files to a context, or between contexts."),
+    "get": ("yurt.storage.data_get:get_command", "Copy a file or folder of a context to this machine."),
+    "ls": ("yurt.storage.data_ls:ls_command", "List files on a context."),
+    "rm": ("yurt.storage.data_rm:rm_command", "Remove files from a context."),
 }
 
 

@@ -8,6 +8,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from yurt.cli import call, render
+from yurt.cli.completers import run_names
+from yurt.cli.declare import argument, option, verb
+from yurt.cli.filters import folded
 from yurt.config import contexts
 from yurt.contexts import connect, folders
 from yurt.contexts.facts import facts_if_probed
@@ -246,3 +250,46 @@ def _files(measures: Measures, everything: bool) -> int:
 def _counted(measures: Measures, everything: bool) -> list[str]:
     parts = [measures.outputs, measures.work, *([measures.checkpoints] if everything else [])]
     return [each for each in parts if each not in ("", NOTHING)]
+
+
+EXAMPLES = [
+    "yurt storage keep x7q4z",
+    "yurt storage keep @last-sweep --to project",
+    "yurt storage keep alpha:scratch:datasets/cifar",
+]
+
+
+@verb(examples=EXAMPLES, context_help="Look for PLACE on this context instead of the current one.")
+@argument("names", nargs=-1, required=True, metavar="RUN|PLACE...", shell_complete=run_names)
+@option("--to", metavar="TIER", default="", help="Copy to this storage tier; by default project, else home.")
+@option("--all", "everything", is_flag=True, help="Also copy checkpoints.")
+def keep_command(names: tuple[str, ...], to: str, everything: bool) -> int:
+    """Copy results to a storage tier that is not purged.
+
+    The site copies the results itself, into yurt-kept in the tier: what a run wrote to its working directory, its
+    outputs, its logs and its record. A sweep keeps its started tasks. Nothing is copied if it does not fit. Repeating
+    the command continues an interrupted copy, and adds what has changed. `yurt fetch` uses the copy when the run folder
+    is gone.
+
+    PLACE is a file or a folder: TIER:PATH, CONTEXT:TIER:PATH or CONTEXT:/PATH.
+    """
+    from yurt.cli.progress import watching
+
+    call.enable_gc()
+    with watching() as watch:
+        found = keep(names, to=to, everything=everything, context=call.current().context, watch=watch)
+    return render.result(found, lambda: _print(found.data))
+
+
+def _print(done: list[Kept]) -> None:
+    for name, places in folded([each.what for each in done]).items():
+        some = [done[at] for at in places]
+        first = some[0]
+        what = name if len(some) == 1 else f"{name}: {len(some)} tasks"
+        where = first.path if len(some) == 1 else first.path.rpartition("/tasks/")[0]
+        if not any(each.copied for each in some):
+            print(render.plain(f"{what}: {where} on {first.context} is up to date"))
+            continue
+        files, size = sum(each.files for each in some), sum(each.size for each in some)
+        amount = f"{render.count(files, 'file')}, {render.amount(size)}"
+        print(render.plain(f"{what}: {amount} to {where} on {first.context}"))

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from yurt.cli import call, render, values
+from yurt.cli.completers import run_names
+from yurt.cli.declare import argument, option, verb
+from yurt.cli.filters import FILTER
+from yurt.cli.values import Duration, Number
 from yurt.contexts import folders
-from yurt.errors import NotFoundError, YurtError
+from yurt.errors import NotFoundError, UserError, YurtError
 from yurt.lifecycle import select
 from yurt.model import ids
 from yurt.model.growth import Kind
@@ -196,3 +202,129 @@ def _without(entries: Sequence[Entry], runs: Sequence[RunMetrics], plot: Sequenc
     if len(lack) == 1:
         return [f"{lack[0]} has not logged {what}"]
     return [f"{len(lack)} runs have not logged {what}: {', '.join(lack[:4])}{' …' if len(lack) > 4 else ''}"]
+
+
+EXAMPLES = [
+    "yurt metrics -",
+    "yurt metrics x7q4z 8m2kd --plot loss",
+    "yurt metrics - --plot loss --follow",
+    "yurt metrics @last-sweep --filter lr=0.1 --plot loss --plot accuracy",
+    "yurt metrics @last-sweep --csv > metrics.csv",
+]
+
+ROWS = 50
+"""Maximum number of rows on a terminal."""
+
+
+@verb(examples=EXAMPLES, context_help="")
+@argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
+@option("--plot", "plots", metavar="METRIC", multiple=True, help="Draw the curves of a metric; repeatable.")
+@option(
+    "--over",
+    type=values.Choice(["step", "time"]),
+    default="step",
+    help="Draw curves over steps (default) or over minutes since the start.",
+)
+@option(
+    "--smooth", metavar="WEIGHT", type=Number(0, whole=False), default=0.0, help="Smooth curves: from 0 to below 1."
+)
+@option("-f", "--follow", is_flag=True, help="Draw again as new values come, until the runs have finished.")
+@option(
+    "--interval",
+    metavar="TIME",
+    type=Duration("15s", least=1),
+    help="With --follow, the time between queries (default: 15s).",
+)
+@option("--csv", "as_csv", is_flag=True, help="Print all values as CSV.")
+@FILTER
+def metrics_command(runs: tuple[str, ...], plots: tuple[str, ...], filters: tuple[str, ...], **options: Any) -> int:
+    """Show the metrics of runs, also while they run.
+
+    Reads what scripts log with yurt.log, as event files of TensorBoard, or with MLflow, and brings only what is new
+    since the last call. Prints a table of the last, smallest and largest values; with --plot, curves of all runs and
+    tasks in one picture. A plot has at most 12 curves: of more, those whose last values are lowest and highest.
+    --json and --csv print all values.
+    """
+    from yurt.cli.progress import watching
+
+    _check_options(options, plots, runs)
+    if options["follow"]:
+        return _follow(runs, plots, filters, options)
+    with watching() as watch:
+        found = metrics(runs, filters=filters, plot=plots, watch=watch)
+    return render.result(found, lambda: _print(found.data, plots, options), requested=True)
+
+
+def _check_options(options: dict[str, Any], plots: tuple[str, ...], runs: tuple[str, ...]) -> None:
+    """Raise UserError if the options contradict each other."""
+    name, as_json = render.command_line(runs[:1]), call.current().json
+    for given, other in ((options["as_csv"], "--csv"), (as_json, "--json")):
+        if given and options["follow"]:
+            hint = f"use `yurt metrics {name} {other}` again later"
+            raise UserError(f"--follow and {other} cannot be combined", code="usage", hint=hint)
+    if options["as_csv"] and as_json:
+        raise UserError("--csv and --json cannot be combined", code="usage", hint=f"use `yurt metrics {name} --csv`")
+    if options["smooth"] >= 1:
+        text = f"--smooth must be below 1, not '{options['smooth']:g}'"
+        raise UserError(text, code="usage", hint="for example: `--smooth 0.9`")
+    for name in ("smooth", "interval"):
+        needed, there = ("--plot", plots) if name == "smooth" else ("--follow", options["follow"])
+        if options[name] and not there:
+            example = "--plot loss --smooth 0.9" if name == "smooth" else "--follow --interval 5s"
+            hint = f"for example: `yurt metrics {name} {example}`"
+            raise UserError(f"--{name} needs {needed}", code="usage", hint=hint)
+
+
+def _follow(runs: tuple[str, ...], plots: tuple[str, ...], filters: tuple[str, ...], options: dict[str, Any]) -> int:
+    from contextlib import ExitStack
+
+    from yurt.cli.progress import watching
+    from yurt.cli.screen import Screen
+
+    call.enable_gc()
+    last: list[list[RunMetrics]] = []
+    with ExitStack() as before, Screen() as screen:
+
+        def on_change(found: Any) -> None:
+            before.close()  # the progress bar
+            last[:] = [found.data]
+            with screen.drawing():
+                if found.data:
+                    _print(found.data, plots, options)
+                else:
+                    print("no values yet", file=sys.stderr)
+
+        try:
+            done = follow(
+                runs,
+                on_change,
+                filters=filters,
+                plot=plots,
+                interval=options["interval"],
+                on_word=screen.word,
+                watch=before.enter_context(watching()),
+            )
+        except KeyboardInterrupt:
+            if screen.close() and last and last[0]:
+                _print(last[0], plots, options)
+            raise
+        redraw = screen.close()
+    return render.result(done, lambda: _print(done.data, plots, options) if redraw else None, requested=True)
+
+
+def _print(found: list[RunMetrics], plots: tuple[str, ...], options: dict[str, Any]) -> None:
+    if options["as_csv"]:
+        from yurt.cli.metrics_text import as_csv
+
+        render.verbatim(as_csv(found).encode(errors="backslashreplace"))
+    elif plots:
+        from yurt.cli.metrics_text import print_plot
+
+        for at, name in enumerate(plots):
+            if at and not call.plain():
+                print()
+            print_plot(found, name, number=len(plots), over=options["over"], smooth=options["smooth"])
+    else:
+        from yurt.cli.metrics_text import print_table
+
+        print_table(found, ROWS if sys.stdout.isatty() else None)
