@@ -2,7 +2,7 @@
 
 A changed file of tests runs itself. For any other changed file, these files of tests run, most telling first:
 
-1. those of its name in its room: `tests/where/test_where*.py` for `src/yurt/where/where.py` and `where_command.py`,
+1. those of its name in its room: `tests/where/test_where*.py` for `src/yurt/where/where.py`,
    `tests/backends/test_profile*.py` for `src/yurt/backends/job/profile.sh`
 2. those that import it, anywhere in the file; those that name it, if it is not a Python module
 3. those of a module that imports or names it, if at most FEW modules do
@@ -85,7 +85,7 @@ class Tree:
 
     def named(self, path: str) -> list[str]:
         """Return the tests with the name of a file, in its room."""
-        name, room = PurePosixPath(path).stem.removesuffix("_command"), room_of(path)
+        name, room = PurePosixPath(path).stem, room_of(path)
         return [
             test
             for test in self.tests

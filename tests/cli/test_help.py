@@ -174,7 +174,7 @@ def test_durations(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float) -
         got.append(timeout)
         return 0
 
-    monkeypatch.setattr("yurt.lifecycle.wait_command.wait_for", wait_for)
+    monkeypatch.setattr("yurt.lifecycle.wait.wait_for", wait_for)
     assert main.run(["wait", "-", "--timeout", text]) == 0
     assert got == [seconds]
 

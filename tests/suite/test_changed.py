@@ -14,7 +14,6 @@ from tools.test import pages
 
 FILES = {
     "src/yurt/dev/fetch.py": "from yurt.model import grid\n",
-    "src/yurt/dev/fetch_command.py": "def fetch():\n    from yurt.dev import fetch\n",
     "src/yurt/model/__init__.py": "",
     "src/yurt/model/grid.py": "",
     "src/yurt/model/lonely.py": "",

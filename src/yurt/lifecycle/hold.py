@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from yurt.backends.kinds import kind_of
+from yurt.cli import render
+from yurt.cli.completers import run_names
+from yurt.cli.declare import argument, verb
 from yurt.contexts import connect, folders
 from yurt.envs.of_runs.tend import let_go
 from yurt.errors import UserError
@@ -16,6 +20,10 @@ from yurt.lifecycle.select import which
 from yurt.model import layout
 from yurt.model.result import Result
 from yurt.store import Entry, Store
+
+if TYPE_CHECKING:
+    from yurt.model.result import Result
+
 
 QUEUED = ("queued", "held", "requeued")
 """States of a run that can be held and released."""
@@ -117,3 +125,33 @@ def _jobs(index: Store, entry: Entry) -> list[str]:
         held = [each for each in index.tasks(run.id).values() if each.state == "held"]
         alone = {each.job.partition("_")[0] for each in held} - {"", *status.job.split(",")}
     return [*(f"jobname={layout.job_name(name)}" for name in names), *sorted(alone)]
+
+
+@verb(examples=["yurt hold -", "yurt hold x7q4z @last-sweep"], context_help="")
+@argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
+def hold_command(runs: tuple[str, ...]) -> int:
+    """Keep queued runs from starting.
+
+    The jobs stay in Slurm's queue until `yurt release`. The tasks of a sweep that are running continue.
+    """
+
+    return _printed(hold(runs))
+
+
+@verb(examples=["yurt release -", "yurt release x7q4z 8m2kd"], context_help="")
+@argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
+def release_command(runs: tuple[str, ...]) -> int:
+    """Let held runs start.
+
+    Releases runs that `yurt hold`, `yurt run --hold` or `scontrol hold` holds. A hold of an administrator stays.
+    """
+
+    return _printed(release(runs))
+
+
+def _printed(found: Result[list[Held]]) -> int:
+    def print_text() -> None:
+        for each in found.data:
+            print(f"{each.id} {each.state}")
+
+    return render.result(found, print_text)

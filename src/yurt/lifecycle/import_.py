@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from yurt.backends.kinds import kind_of
+from yurt.cli import render
+from yurt.cli.completers import context_names
+from yurt.cli.declare import argument, option, verb
 from yurt.config import contexts
 from yurt.contexts import connect, folders
 from yurt.contexts.facts import facts_if_probed
@@ -33,6 +36,7 @@ from yurt.store import Entry, Found, Store, older
 
 if TYPE_CHECKING:
     from yurt.backends.base import Files
+
 
 OTHERS = "it has not finished and belongs to a yurt installation with a different data folder"
 
@@ -233,3 +237,25 @@ class _Reader:
             attempts=self._attempts,
         )
         return adopt(status, read_verdict(gathered.files.get(layout.STATUS, b"")), None, run.created)
+
+
+@verb(name="import", examples=["yurt import alpha", "yurt import alpha --project thesis"], context_help="")
+@argument("name", metavar="CONTEXT", shell_complete=context_names)
+@option("--project", metavar="NAME", default="", help="Import only runs of this project.")
+def import_command(name: str, project: str) -> None:
+    """Import the runs on a context into the local index.
+
+    Use it for runs that you submitted from another machine, or after the index was lost. Imported runs can be
+    followed, cancelled and retried like any other run. Runs already in the index are left unchanged.
+    """
+    from yurt.cli.progress import watching
+
+    with watching() as watch:
+        found = import_(name, project=project, watch=watch)
+
+    def print_text() -> None:
+        done = found.data
+        unreadable = f", {len(done.unreadable)} unreadable" if done.unreadable else ""
+        print(f"{done.context}: {len(done.new)} imported, {done.known} already in the index{unreadable}")
+
+    render.result(found, print_text)

@@ -12,9 +12,9 @@ from yurt.contexts.facts import facts_if_probed
 from yurt.errors import RefusedError
 from yurt.lifecycle.files.missing_copies import missing_copies
 from yurt.lifecycle.last_jobs import observe_until_left
-from yurt.lifecycle.prune import with_tasks
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.select import with_tasks
 from yurt.lifecycle.steps import STEPS
 from yurt.model import ids
 from yurt.model.context import Context

@@ -16,7 +16,7 @@ class Run(app.Verb):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption:
-            from yurt.lifecycle.run_command import run
+            from yurt.lifecycle.run import run_command
 
-            run_mistakes.check_unparsed(given, run.parameters)
+            run_mistakes.check_unparsed(given, run_command.parameters)
             raise

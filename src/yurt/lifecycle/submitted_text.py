@@ -56,15 +56,14 @@ def on_interrupt(line: Callable[[Entry], str]) -> Iterator[Sending]:
 
 def wait_or_follow(entries: Sequence[Entry], *, follow: bool, kind: str) -> int:
     """Wait until runs have finished, with `follow` show their output, and return the exit code."""
-    from yurt.lifecycle.wait_command import wait_for
+    from yurt.lifecycle.wait import wait_for
 
     now = call.current()
     if not now.json:  # they are printed; the envelope has them at the end
         now.warnings.clear()
     try:
         if follow and not now.json:
-            from yurt.lifecycle.logs import follow_started
-            from yurt.lifecycle.logs_command import Printer
+            from yurt.lifecycle.logs import Printer, follow_started
 
             call.enable_gc()
             with Printer() as printer:
@@ -89,8 +88,6 @@ def after_sync(entry: Entry) -> str:
 
 def submitted_line(entry: Entry) -> str:
     """Return one line about a new run: its id, state, context and job."""
-    from yurt.lifecycle.run import job_number
-
     run, status = entry.run, entry.status
     if run.race:
         from yurt.lifecycle.race import where
@@ -105,3 +102,10 @@ def submitted_line(entry: Entry) -> str:
         modules += f", with PyTorch for {run.env.torch}" if run.env.torch else ""
         building += f"; building the environment of {run.env.title} there, once{modules}{packages}"
     return render.escaped(f"{run.id} {state} on {run.context}{job}{building}")
+
+
+def job_number(entry: Entry) -> str:
+    """Return the scheduler's job id of a run; empty if the context has no scheduler."""
+    from yurt.backends.kinds import kind_of
+
+    return entry.status.job if kind_of(entry.run.context_type).scheduler else ""

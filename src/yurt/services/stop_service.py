@@ -8,8 +8,7 @@ from yurt.cli import call, render
 from yurt.cli.declare import argument, option, verb
 from yurt.config import contexts
 from yurt.contexts import folders
-from yurt.lifecycle.cancel import Cancelled, cancel_runs
-from yurt.lifecycle.cancel_command import print_cancelled
+from yurt.lifecycle.cancel import Cancelled, cancel_runs, print_cancelled
 from yurt.model.result import Result
 from yurt.services import find
 
