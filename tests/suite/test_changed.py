@@ -66,10 +66,6 @@ SAME, IMPORTS, STEP, FOLDER = changed.REASONS[1:]
         ("tests/lab/test_fetch.py", {"tests/lab/test_fetch.py": "changed"}),
         ("tests/lab/test_deleted.py", {}),
         (
-            "src/yurt/dev/fetch_command.py",
-            {"tests/dev/test_fetch_lab.py": SAME, "tests/dev/test_fetch.py": SAME},
-        ),
-        (
             "src/yurt/dev/fetch.py",
             {"tests/dev/test_fetch_lab.py": SAME, "tests/dev/test_fetch.py": SAME},
         ),
