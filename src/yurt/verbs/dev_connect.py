@@ -6,7 +6,7 @@ from yurt.dev import connect, shortcut, views
 from yurt.dev.shortcut import QUIET, going
 from yurt.errors import UnreachableError
 from yurt.sites import folders
-from yurt.verbs.dev_find import clock, running
+from yurt.verbs.dev_find import brought_back, clock, running
 from yurt.verbs.dev_words import named
 
 __all__ = ["QUIET", "command", "going", "lost"]
@@ -31,9 +31,9 @@ def lost(name: str) -> UnreachableError:
     desk = running(folders.store(), name)
     node = views.of(desk, views.read_status(desk))
     heard = f"; it was last heard of at {clock(node.seen)}" if node.seen is not None else ""
-    back = f"brings version {node.backup.number} of {clock(node.backup.time)} back" if node.backup else "starts another"
+    back = brought_back(name, node.context) or f"`yurt dev up{named(name)}` starts another"
     return UnreachableError(
         f"dev node '{name}': the connection to {node.node} of {node.context} failed{heard}",
         code="connection-lost",
-        hint=f"try again; if the node failed, its job ends within minutes, and `yurt dev up{named(name)}` {back}",
+        hint=f"try again; if the node failed, its job ends within minutes, and {back}",
     )
