@@ -45,7 +45,8 @@ def why(run: str) -> int:
 
 def _print(found: Explanation) -> None:
     name = f" ({found.name})" if found.name else ""
-    print(render.plain(f"{found.run}{name} on {found.context}: {found.state}"))
+    places = ", ".join(dict.fromkeys(each.context for each in found.candidates)) or found.context
+    print(render.plain(f"{found.run}{name} on {places}: {found.state}"))
     if found.cause is not None:
         _print_cause(found.cause, about=_about_job(found))
     elif found.pending is not None:

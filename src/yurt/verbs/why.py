@@ -105,7 +105,7 @@ def why(name: str, *, watch: Watch = unwatched) -> Result[Explanation]:
     run, status = entry.run, _explained_sync(entry)
     entry = Entry(run, status)
     reason = status.reason if status.final else status.why
-    made = Explanation(run=run.id, name=run.name, context=context, state=status.state, reason=reason)
+    made = Explanation(run=run.id, name=run.name, context=run.context, state=status.state, reason=reason)
     problem = ""
     if run.tasks:
         groups, unread, problem = _groups(store, entry, rules)
