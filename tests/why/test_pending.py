@@ -16,7 +16,7 @@ from yurt.model.hostlist import contains
 from yurt.model.live import Live, LiveGpus, LiveJob, LiveNodes, LivePartition, NodeTrouble, Queue, Reservation
 from yurt.model.pending import Awaited
 from yurt.model.run import Status
-from yurt.model.state import WAITS_FOR_SYNC
+from yurt.model.state import ENDING, NODE_FAILED, WAITS_FOR_SYNC
 from yurt.model.waiting import SiteLimit, WaitingJob
 from yurt.why import amounts
 from yurt.why.pending import advice, pending
@@ -200,6 +200,8 @@ def test_a_task_of_a_sweep() -> None:
             "its node back after",
         ),
         (Status(state="starting", reason=ASKS), ASKS, "the next yurt command tells it"),
+        (Status(state="unknown", reason=NODE_FAILED), NODE_FAILED, "the site records its end within minutes"),
+        (Status(state="unknown", reason=ENDING), ENDING, "the site records its end within minutes"),
         (Status(state="waiting", reason=WAITS_FOR_SYNC), WAITS_FOR_SYNC, "it starts after one that succeeds"),
         (Status(state="unknown"), "the site does not list its job", "`yurt ps` asks again"),
         (Status(reason="uploading its code (9.0 MB)"), "uploading its code", "ask again in a moment"),
