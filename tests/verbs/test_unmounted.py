@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from tests.user import User
 from yurt.backends import scripts
-from yurt.backends.shell import ownership
+from yurt.backends.shell import envs, listing, ownership
 from yurt.testing.waiting import eventually
 
 
@@ -41,6 +43,7 @@ def test_every_verb(user: User, storage: Path) -> None:
             ["why", begun],
             ["fetch", ended],
             ["prune", "--yes", "--unfetched", ended],
+            ["metrics", begun],
         ):
             done = user.quick(*verb)
             said = done.out + done.err
@@ -56,6 +59,20 @@ def test_every_verb(user: User, storage: Path) -> None:
         go.touch()
     assert user.quick("wait", begun, "--timeout", "60").code == 0
     assert user.quick("fetch", ended).code == 0
+
+
+@pytest.mark.parametrize(("script", "empty"), [(listing.LIST, 44), (envs.LIST, 0)], ids=["runs", "environments"])
+def test_an_unreadable_folder_is_not_an_empty_one(script: str, empty: int) -> None:
+    as_user = ["setpriv", "--reuid=65534", "--clear-groups"] if os.geteuid() == 0 else []  # root may read everything
+    with tempfile.TemporaryDirectory() as folder:  # below /tmp, which every user may enter
+        Path(folder).chmod(0o755)
+        storage = Path(folder, "disk")
+        storage.mkdir()
+        for mode, code, said in ((0o755, empty, ""), (0, 42, f"{storage} cannot be read now\n")):
+            storage.chmod(mode)
+            argv = [*as_user, "sh", "-c", ownership.MOUNTED + script, "sh", f"{storage}/yurt"]
+            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def _tell(names: Sequence[str], what: str) -> tuple[list[Held], list[str]]:
             found[run] = Held(run, ", ".join(where), ", ".join(states))
         else:
             found[run] = Held(run, entry.run.context, state)
-    return list(found.values()), warnings
+    return list(found.values()), list(dict.fromkeys(warnings))  # a site that does not respond was queried twice
 
 
 def _in_queues(index: Store, entry: Entry, what: str) -> list[Entry]:

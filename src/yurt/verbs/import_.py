@@ -102,7 +102,7 @@ def _listed(files: Files, name: str, base: str, project: str) -> list[str]:
         raise NotFoundError(
             f"no runs found on {name}: folder {base}/projects does not exist",
             code="not-found",
-            hint=f"check `storage_dir` with `yurt context show {name} --resolved`",
+            hint=f"check whether its disk is mounted, and `storage_dir` with `yurt context show {name} --resolved`",
         )
     found = []
     labels = set[str]()

@@ -57,13 +57,18 @@ def metrics(
 ) -> Shown:
     """Return the curves of runs and tasks, after bringing what is new to this machine; with `plot`, only these metrics.
 
-    A site that cannot be queried is a warning: the copies on this machine count. NotFoundError: no run has logged
-    anything, or none has logged a metric of `plot`.
+    A site that cannot be queried is a warning: the copies on this machine count; without any, its error is raised.
+    NotFoundError: no run has logged anything, or none has logged a metric of `plot`.
     """
     index = folders.store()
     entries, warnings = select.meant(index, names, filters, watch=watch)
-    warnings += _bring(index, entries, watch)
-    return _shown(index, entries, Reader(), plot, warnings)
+    failed = _bring(index, entries, watch)
+    try:
+        return _shown(index, entries, Reader(), plot, [*warnings, *map(_failed, failed)])
+    except NotFoundError:
+        if failed:  # the metrics may be on the site
+            raise failed[0] from None
+        raise
 
 
 def follow(
@@ -83,7 +88,7 @@ def follow(
     """
     index, reader = folders.store(), Reader()
     entries, warnings = select.meant(index, names, filters, watch=watch)
-    warnings += _bring(index, entries, watch)
+    warnings += map(_failed, _bring(index, entries, watch))
     changed = threading.Event()
     follower = following.Follower(
         index,
@@ -105,11 +110,11 @@ def follow(
     return _shown(index, entries, reader, plot, warnings)
 
 
-def _bring(index: Store, entries: Sequence[Entry], watch: Watch) -> list[str]:
+def _bring(index: Store, entries: Sequence[Entry], watch: Watch) -> list[YurtError]:
     for entry in entries:
         if entry.run.tasks and entry.status.final:  # its folder may be gone
             following.seed(index, index.several([ids.task(entry.run.id, number) for number in range(entry.run.tasks)]))
-    return [_failed(error) for error in following.bring(index, entries, KINDS, watch=watch)]
+    return following.bring(index, entries, KINDS, watch=watch)
 
 
 def _failed(error: YurtError) -> str:

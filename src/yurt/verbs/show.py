@@ -152,7 +152,7 @@ def show(
         from yurt.homesync import gate
 
         entry = msgspec.structs.replace(entry, status=gate.explained(entry.run, entry.status))
-    if entry.status.cancel_requested and entry.status.state in ("starting", "running"):  # what waits says it below
+    if entry.status.cancel_requested and not entry.status.final:
         entry = msgspec.structs.replace(entry, status=msgspec.structs.replace(entry.status, reason=entry.status.why))
     ask = not cached and len(warnings) == named  # do not query a site again that just failed to respond
     if entry.run.tasks:

@@ -54,6 +54,7 @@ done
 LIST = """\
 [ "$(find / -prune | head -n 1)" = / ] || exit 1 # without these, every folder would look empty
 for base; do
+  [ -e "$base" ] || readable "${base%/*}" || exit
   for each in "$base"/envs/*; do
     found=$(find "$each" -mindepth 1 -maxdepth 1 ! -name lock ! -name explicit 2> /dev/null | head -n 1)
     [ -z "$found" ] || printf '%s\\n' "$each"

@@ -11,7 +11,7 @@ from yurt.hosts.base import refusal
 from yurt.model.files import Gathered
 
 LIST = """\
-[ -d "$1/projects" ] || exit 44
+[ -d "$1/projects" ] || { [ ! -e "${1%/*}" ] || readable "${1%/*}" || exit; exit 44; }
 cd "$1/projects" || exit 1
 for each in */runs/* */sweeps/*; do [ ! -d "$each" ] || printf '%s\\n' "$each"; done
 """

@@ -37,6 +37,9 @@ mounted() { # mounted STORAGE BASE: whether run folders can be read; an unmounte
   for own_each in "$1"/* "$1"/.[!.]*; do [ ! -e "$own_each" ] || return 0; done # only yurt's folder was removed
   return 42
 }
+readable() { # readable STORAGE: whether what it lacks does not exist; else prints why
+  [ -r "$1" ] && [ -x "$1" ] || { echo "$1 cannot be read now" >&2 && return 42; }
+}
 """
 
 RUNS = r"/projects/[^/]+/(runs|sweeps)(/|$)"
@@ -117,7 +120,11 @@ def stream(
     `part`: see `Host.stream`.
     """
     with host.stream(check(folders) + script, *arguments, silence=silence, part=part) as output:
-        yield output
+        try:
+            yield output
+        except YurtError:  # the caller's, about the same exit code
+            if output.code not in REFUSALS:
+                raise
         if output.code in REFUSALS:
             raise refused(host.name, output.code, output.err.decode(errors="replace").strip())
 
