@@ -56,6 +56,11 @@ def test_an_edited_file_is_named(env: Path) -> None:
     assert changed == "changed" and set(what.split(", ")) == {"pack/__init__.py was edited", "six.py was edited"}
 
 
+def test_an_edited_program_is_named(env: Path) -> None:
+    (env / "env-1/bin/torchrun").write_text("edited")
+    assert condition(env) == ("changed", "bin/torchrun was edited")
+
+
 def test_files_are_looked_at_once_an_hour(env: Path) -> None:
     """It takes a shared disk seconds: not each submission may wait for it."""
     assert condition(env, edits=False) == ("ready", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.user import User
 from yurt.dev import down as dev_down
 from yurt.dev.ask import ask
-from yurt.errors import RefusedError
+from yurt.errors import RefusedError, UnreachableError
 from yurt.store import Entry
 
 
@@ -53,3 +54,27 @@ def test_an_error_of_a_dev_node_that_stays(node: User, monkeypatch: pytest.Monke
     done = node.quick("dev", "down", "k")
     assert done.code == 5 and done.err.startswith("yurt: nothing was released: the disk is full\n"), done
     assert "tar -cz . > work.tar.gz`; then `yurt dev down k --now` ends it" in done.err, "first what saves the files"
+
+
+def test_the_node_may_have_failed(node: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No command on it works, so none is advised."""
+
+    def refuse(*_words: Any) -> None:
+        raise UnreachableError("alpha: cannot run a command in job 9: srun: error: no answer", code="connection-lost")
+
+    monkeypatch.setattr(dev_down, "ask", refuse)
+    done = node.quick("dev", "down", "k")
+    assert done.code == 4 and done.err.startswith("yurt: nothing was released: dev node 'k': the connection to "), done
+    assert "its job ends within minutes, and `yurt dev up k` brings version 1 of " in done.err
+    assert "tar -cz" not in done.err and "--now" not in done.err
+
+
+def test_a_failed_backup_after_a_damaged_one(node: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_words: Any) -> None:
+        raise RefusedError("the disk is full", code="site-refused")
+
+    folder = Path(node.quick("dev", "backups", "k", "--json").json["data"]["folder"])
+    next(folder.glob("i1-*")).unlink()
+    monkeypatch.setattr(dev_down, "ask", refuse)
+    done = node.quick("dev", "down", "k")
+    assert "hint: v1 is damaged, so its files may be only on " in done.err and "tar -cz . > work" in done.err, done

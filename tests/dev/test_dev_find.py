@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
@@ -78,6 +79,13 @@ def test_a_dev_node_that_failed(node: User) -> None:
     assert "; work since then is on n2 until it returns" in done.err
     done = node.quick("dev", "status")
     assert done.code == 0 and f"dev node 'k' is not running: n2 failed at {now}" in done.err, done
+    folder = Path(node.quick("dev", "backups", "k", "--json").json["data"]["folder"])
+    next(folder.glob("i1-*")).unlink()
+    done = node.quick("dev", "ssh", "k")
+    assert "brings version" not in done.err and "hint: version 1 of " in done.err, done
+    assert (
+        " is damaged: " in done.err and " may still have its files: `yurt dev up k --context local --node " in done.err
+    )
 
 
 @pytest.mark.parametrize(("said", "shown"), [("srun: error: Application launch failed", "node"), ("other", "job 7")])
@@ -86,12 +94,13 @@ def test_a_request_to_a_node_that_failed(monkeypatch: pytest.MonkeyPatch, said: 
         raise UnreachableError(f"alpha: cannot run a command in job 7: {said}", code="connection-lost")
 
     desk = SimpleNamespace(entry=SimpleNamespace(run=SimpleNamespace(context="alpha")))
-    node = SimpleNamespace(node="n2", context="alpha", seen=None, backup=SimpleNamespace(number=3, time=0.0))
+    node = SimpleNamespace(node="n2", context="alpha", seen=None)
     monkeypatch.setattr(dev_backup, "ask", ask)
     monkeypatch.setattr(dev_find, "running", lambda *_words: desk)
     monkeypatch.setattr(dev_restore, "find", lambda *_words, **_more: (None, SimpleNamespace(number=3)))
     monkeypatch.setattr(folders, "store", lambda: None)
     monkeypatch.setattr(dev_connect, "running", lambda *_words: desk)
+    monkeypatch.setattr(dev_connect, "brought_back", lambda *_words: "`yurt dev up k` brings version 3 of 12:00 back")
     monkeypatch.setattr(dev_connect, "views", SimpleNamespace(of=lambda *_words: node, read_status=lambda _desk: None))
     monkeypatch.setattr(dev_connect, "shortcut", SimpleNamespace(forget=lambda _name: None))
     for call in (lambda: dev_backup.backup("k"), lambda: dev_restore.on_node("k", "", ["a"])):

@@ -11,10 +11,13 @@ import pytest
 from tests import hints
 from tests.lifecycle.causes.test_failed import RUN
 from tests.user import User
+from yurt.contexts import folders
+from yurt.lifecycle import why
 from yurt.lifecycle.causes.pending import pending
+from yurt.lifecycle.refresh.refresh import Refreshed
 from yurt.model.run import Status
 from yurt.model.usage import Usage
-from yurt.store import Store
+from yurt.store import Entry, Store
 
 
 def test_a_failed_run(user: User) -> None:
@@ -207,3 +210,16 @@ def test_advice_is_given_once() -> None:
     held = Status(state="held", reason="held; release it with `yurt release`", native="PENDING (JobHeldUser)")
     made = pending(RUN, held, None, 0)
     assert (made.sentence, made.advice) == ("held", f"release it with `yurt release {RUN.id}`")
+
+
+def test_a_race_that_is_decided_meanwhile(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is on the context that was first, not on the one that was named first."""
+    before = Entry(msgspec.structs.replace(RUN, context="alpha", race=RUN.id), Status(state="queued"))
+    after = Entry(msgspec.structs.replace(before.run, context="beta"), Status(state="running"))
+    found = iter([[before], [after]])
+    monkeypatch.setattr(why, "which", lambda *_words: next(found))
+    monkeypatch.setattr(why, "name_warnings", lambda *_words: [])
+    monkeypatch.setattr(why, "refresh_contexts", lambda *_words, **_more: Refreshed())
+    monkeypatch.setattr(folders, "store", lambda: Store(str(user.home / "yurt.db")))
+    done = why.why("-").data
+    assert (done.context, done.state) == ("beta", "running")

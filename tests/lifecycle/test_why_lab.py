@@ -132,6 +132,7 @@ def test_a_sweep_and_a_race_in_the_queue(laptop: Laptop) -> None:
             assert re.search(r"queue: \d+ jobs? ahead of it", task), task
             eventually(lambda: "where: beta (main): queued" in laptop.quick("why", race).out)
             found = laptop.quick("why", race).out
+            assert found.startswith(f"{race} on alpha, beta: queued\n"), found
             assert "where: alpha (main): queued" in found and "help:  it runs where it starts first" in found
             laptop.quick("cancel", *runs)  # before nodes are free again: a race that starts leaves claims until its end
     finally:

@@ -13,7 +13,7 @@ from yurt.dev import connect as dev_connect
 from yurt.dev import find as dev_find
 from yurt.dev.ask import ask, part
 from yurt.dev.names import dev_names
-from yurt.errors import UnreachableError
+from yurt.errors import UnreachableError, YurtError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.result import Result
 from yurt.model.site_words import LARGEST, plausible
@@ -60,9 +60,14 @@ def asked(name: str, entry: Entry, request: dict[str, Any], watch: Watch) -> dic
     try:
         return ask(entry, request, shown(watch, entry.run.context))
     except UnreachableError as error:
-        if ": srun: " not in error.message:
+        if not is_of_node(error):
             raise
-        raise dev_connect.why_lost(name) from None  # Slurm cannot reach the node: no repetition helps soon
+        raise dev_connect.why_lost(name) from None
+
+
+def is_of_node(error: YurtError) -> bool:
+    """Whether Slurm cannot reach the node of a job: no repetition helps soon."""
+    return isinstance(error, UnreachableError) and ": srun: " in error.message
 
 
 def version_in(entry: Entry, answer: dict[str, Any]) -> Version | None:

@@ -10,7 +10,7 @@ from yurt.cli.declare import argument, option, verb
 from yurt.contexts import folders
 from yurt.dev import shortcut, views
 from yurt.dev import ssh_connection as connect
-from yurt.dev.find import clock, running
+from yurt.dev.find import brought_back, clock, running
 from yurt.dev.shortcut import QUIET, going
 from yurt.dev.words import named
 from yurt.errors import UnreachableError, YurtError
@@ -35,11 +35,11 @@ def why_lost(name: str) -> UnreachableError:
     desk = running(folders.store(), name)
     node = views.of(desk, views.read_status(desk))
     heard = f"; it was last heard of at {clock(node.seen)}" if node.seen is not None else ""
-    back = f"brings version {node.backup.number} of {clock(node.backup.time)} back" if node.backup else "starts another"
+    back = brought_back(name, node.context) or f"`yurt dev up{named(name)}` starts another"
     return UnreachableError(
         f"dev node '{name}': the connection to {node.node} of {node.context} failed{heard}",
         code="connection-lost",
-        hint=f"try again; if the node failed, its job ends within minutes, and `yurt dev up{named(name)}` {back}",
+        hint=f"try again; if the node failed, its job ends within minutes, and {back}",
     )
 
 

@@ -13,10 +13,11 @@ from yurt.cli.ask import confirm
 from yurt.cli.declare import argument, option, verb
 from yurt.contexts import connect, folders
 from yurt.dev import added, holder
+from yurt.dev import connect as dev_connect
 from yurt.dev import find as dev_find
 from yurt.dev.added import AddedPackage
 from yurt.dev.ask import ask, part
-from yurt.dev.backup import shown
+from yurt.dev.backup import is_of_node, shown
 from yurt.dev.desks import Desk
 from yurt.dev.names import dev_names
 from yurt.dev.words import named
@@ -68,7 +69,7 @@ def find(name: str, context: str = "") -> Desk:
     return dev_find.known(store, name)
 
 
-def at_risk(name: str, context: str = "") -> str:
+def at_risk(name: str, context: str = "", node: str = "the node") -> str:
     """Return what the question before `down(now=True)` begins with: whether the files are nowhere else."""
     try:
         newest = dev_find.backups(name, context).found.newest
@@ -76,7 +77,7 @@ def at_risk(name: str, context: str = "") -> str:
         return ""  # the user knows best, as the site may not respond
     if newest is None:
         return "its files have no backup: "
-    return f"v{newest.number} is damaged, so its files may be only on the node: " if newest.damaged else ""
+    return f"v{newest.number} is damaged, so its files may be only on {node}: " if newest.damaged else ""
 
 
 def down(
@@ -154,18 +155,28 @@ def _asked(store: Store, entry: Entry, request: dict[str, Any], watch: Watch) ->
 
     An error says that nothing was released.
     """
-    name, node = named(entry.run.name), entry.status.node or "its node"
-    hint = (
-        f"what changed since the last backup is only on {node}: try again when this is solved, or copy the files with"
-        f" `yurt dev ssh{name} -- tar -cz . > work.tar.gz`; then `yurt dev down{name} --now` ends it without a backup"
-    )
     try:
         return ask(entry, request, shown(watch, entry.run.context))
     except (RefusedError, UnreachableError) as error:
         ended = _if_ended(store, entry, error)
         if ended is not None:
             return ended
+        if is_of_node(error):
+            lost = dev_connect.why_lost(entry.run.name)
+            raise UnreachableError(f"nothing was released: {lost.message}", code=lost.code, hint=lost.hint) from None
+        hint = _advice(entry, can_ask=isinstance(error, RefusedError))
         raise type(error)(f"nothing was released: {error.message}", code=error.code, hint=hint) from None
+
+
+def _advice(entry: Entry, *, can_ask: bool) -> str:
+    """Return what to do about a dev node whose last backup failed: first what saves the files."""
+    run, name, node = entry.run, named(entry.run.name), entry.status.node or "its node"
+    where = at_risk(run.name, run.context, node) if can_ask else ""
+    where = where or f"what changed since the last backup is only on {node}: "
+    return (
+        f"{where}try again when this is solved, or copy the files with"
+        f" `yurt dev ssh{name} -- tar -cz . > work.tar.gz`; then `yurt dev down{name} --now` ends it without a backup"
+    )
 
 
 def _if_ended(store: Store, entry: Entry, error: YurtError) -> dict[str, Any] | None:

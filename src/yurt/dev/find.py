@@ -100,16 +100,25 @@ def ended(last: Entry) -> NotFoundError:
     if status.state == "node_failed":
         how = f"{node} failed at {clock(status.ended)}"
     text = f"dev node '{run.name}' is not running: {how}"
-    hint = f"start it again with `yurt dev up{named(run.name)}`"
-    try:
-        newest = backups(run.name, run.context).found.newest
-    except YurtError:  # the shared disk cannot be read now
-        newest = None
-    if newest is not None:
-        hint = f"`yurt dev up{named(run.name)}` brings version {newest.number} of {clock(newest.time)} back"
+    hint = brought_back(run.name, run.context) or f"start it again with `yurt dev up{named(run.name)}`"
     if status.state == "node_failed" or status.reason == NODE_FAILED:
         hint += f"; work since then is on {node} until it returns"
     return NotFoundError(text, code="not-found", hint=hint)
+
+
+def brought_back(name: str, context: str) -> str:
+    """Return a clause on what `dev up` brings back, or on what else does if that is damaged; empty if unknown."""
+    try:
+        there = backups(name, context)
+    except YurtError:  # the shared disk cannot be read now
+        return ""
+    newest = there.found.newest
+    if newest is None:
+        return ""
+    version = f"version {newest.number} of {clock(newest.time)}"
+    if newest.damaged:
+        return f"{version} is damaged: {recovery(there, newest)}"
+    return f"`yurt dev up{named(name)}` brings {version} back"
 
 
 def clock(at: float | None) -> str:
@@ -162,18 +171,33 @@ def check_whole(there: Backups, version: Version) -> None:
 def recovery(there: Backups, version: Version, *, damaged: str = "") -> str:
     """Return the hint for a damaged version: where its files may be, then what can be restored. `damaged`: its file."""
     name, ways = there.name, []
+    newest = there.found.newest.number if there.found.newest is not None else 0
     store = folders.known_store()
     desk = None if store is None else desks.find(store, name)
     if desk is not None and (desk.entry.run.context, desk.entry.status.state) == (there.context.name, "running"):
         ways.append(f"the dev node has the newest files: `yurt dev backup{named(name)} --check` saves them again")
-    elif there.found.newest == version and version.host:
-        host = version.host.partition(".")[0]
-        at = f" --context {there.context.name}"
-        ways.append(f"{host} may still have its files: `yurt dev up{named(name)}{at} --node {host}`")
+    else:
+        up = f"yurt dev up{named(name)} --context {there.context.name} --node"
+        for host, latest in copies(there, damaged=damaged).items():
+            files = "its files" if latest == version.number else f"those of v{latest}"
+            restore = "" if latest == newest else f" --restore v{latest}"
+            ways.append(f"{host} may still have {files}: `{up} {host}{restore}`")
     whole = there.found.whole(without=damaged)
     if whole is not None:
         ways.append(f"v{whole.number} is the newest version that is not damaged; see `yurt dev backups{named(name)}`")
     return "; ".join(ways) or f"see `yurt dev backups{named(name)}`"
+
+
+def copies(there: Backups, *, damaged: str = "") -> dict[str, int]:
+    """Return the last two nodes that made a version later than the newest sound one, and which version.
+
+    The files of these versions may still be on the disks of these nodes. `damaged`: a file found damaged just now.
+    """
+    whole, found = there.found.whole(without=damaged), dict[str, int]()
+    for each in reversed(there.found.versions):
+        if each.host and not each.fork and (whole is None or each.number > whole.number) and len(found) < 2:
+            found.setdefault(each.host.partition(".")[0], each.number)
+    return found
 
 
 def is_known(name: str) -> bool:

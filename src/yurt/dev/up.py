@@ -174,6 +174,7 @@ def _started(store: Store, request: Request, asked: Asked, watch: Watch) -> tupl
     other_desk = dev_copy.find(source) if source.kind == "desk" else None
     wish, avoided = ("", {}) if asked.node else _choice(store, held, wanted, facts, watch)
     warnings += [f"{node} is avoided: {why}" for node, why in avoided.items()]
+    warnings += _damage(held, wish) if not asked.node and not restore else []
     request = msgspec.structs.replace(
         request,
         name=asked.name,
@@ -203,6 +204,16 @@ def _started(store: Store, request: Request, asked: Asked, watch: Watch) -> tupl
     return entry, [*unused_keys.first_time(place.name), *warnings, *notes], wish
 
 
+def _damage(held: Backups, wish: str) -> list[str]:
+    """Return a warning if the newest version is damaged. `wish`: the node that yurt chose."""
+    newest = held.found.newest
+    if newest is None or not newest.damaged:
+        return []
+    if wish and dev_find.copies(held).get(wish.partition(".")[0]) == newest.number:
+        return [f"v{newest.number} is damaged: {wish}, which made it, may still have its files, so it starts there"]
+    return [f"v{newest.number} is damaged: {dev_find.recovery(held, newest)}"]
+
+
 def _wanted(place: Context, request: Request) -> Context:
     return precedence.as_context(place.name, precedence.resolve(place, request.flags))
 
@@ -213,13 +224,11 @@ def _source(asked: Asked, held: Backups, facts: Facts | None) -> tuple[Source, i
     here = kind_of(place.type).here
     known = contexts.load(contexts.default_file()).contexts
     source = sources.parse(asked.source, facts, {*known, "local"}, here=here)
-    restore, notes = _version(asked, held), []
-    if not asked.node and not restore and there.newest is not None and there.newest.damaged:
-        notes = [f"v{there.newest.number} is damaged: {dev_find.recovery(held, there.newest)}"]
+    restore = _version(asked, held)
     if there.versions and source.kind:
         why = f"the workspace of dev node '{asked.name}' has {len(there.versions)} backups on {place.name}"
-        return Source(), restore, [*notes, f"--from ignored: {why}"]
-    return source, restore, notes
+        return Source(), restore, [f"--from ignored: {why}"]
+    return source, restore, []
 
 
 def _source_on_node(source: Source, folder: str) -> dict[str, Any]:
@@ -241,7 +250,8 @@ def _version(asked: Asked, held: Backups) -> int:
             code="not-found",
             hint=f"list its versions with `yurt dev backups {asked.name}`",
         )
-    dev_find.check_whole(held, version)
+    if dev_find.copies(held).get(asked.node.partition(".")[0]) != version.number:  # else that node may have a copy
+        dev_find.check_whole(held, version)
     return version.number
 
 
@@ -261,14 +271,16 @@ def _choice(
     partition = partition_of_job(wanted.partition, facts)
     reasons: dict[str, str] = {}
     for each in failed:  # newest first
-        reasons.setdefault(each.status.node, f"run {each.run.id} could not start there: {each.status.reason}")
+        why = each.status.reason.partition("; ")[0]  # without the advice of that time
+        reasons.setdefault(each.status.node, f"run {each.run.id} could not start there: {why}")
     avoided = {} if wanted.exclude_nodes else nodes.at_most_half(found, partition, reasons)
     wish = nodes.chosen(
         found,
         resources_of(wanted),
         partition=partition,
         last=nodes.with_copy(found, held.found.newest, last),
-        avoid=[*avoided, *(each.node for each in bad_nodes.known(store, place.name))],
+        avoid=avoided,
+        failed=[each.node for each in bad_nodes.known(store, place.name)],
     )
     return wish, avoided
 

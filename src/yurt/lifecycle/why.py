@@ -117,7 +117,7 @@ def why(name: str, *, watch: Watch = unwatched) -> Result[Explanation]:
     run, status = entry.run, _explained_sync(entry)
     entry = Entry(run, status)
     reason = status.reason if status.final else status.why
-    made = Explanation(run=run.id, name=run.name, context=context, state=status.state, reason=reason)
+    made = Explanation(run=run.id, name=run.name, context=run.context, state=status.state, reason=reason)
     problem = ""
     if run.tasks:
         groups, unread, problem = _groups(store, entry, rules)
@@ -297,7 +297,8 @@ def why_command(run: str) -> int:
 
 def _print(found: Explanation) -> None:
     name = f" ({found.name})" if found.name else ""
-    print(render.plain(f"{found.run}{name} on {found.context}: {found.state}"))
+    places = ", ".join(dict.fromkeys(each.context for each in found.candidates)) or found.context
+    print(render.plain(f"{found.run}{name} on {places}: {found.state}"))
     if found.cause is not None:
         _print_cause(found.cause, about=_about_job(found))
     elif found.pending is not None:

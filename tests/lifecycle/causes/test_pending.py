@@ -18,9 +18,11 @@ from yurt.model.hostlist import contains
 from yurt.model.live import Live, LiveGpus, LiveJob, LiveNodes, LivePartition, NodeTrouble, Queue, Reservation
 from yurt.model.pending import Awaited
 from yurt.model.run import Status
+from yurt.model.state import ENDING, NODE_FAILED, WAITS_FOR_SYNC
 from yurt.model.waiting import SiteLimit, WaitingJob
 
 HERE = Path(__file__).parent
+ASKS = "its job on beta asks who was first"
 DRAINED = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
 REASONS = (HERE / "reasons.txt").read_text().splitlines()[1:]
 ASSOC_MGR = (HERE / "assoc_mgr.txt").read_text()
@@ -192,6 +194,15 @@ def test_a_task_of_a_sweep() -> None:
         (Status(), "it is saved on this machine and not submitted yet", "`yurt login alpha` tries now"),
         (Status(unsure_since=1.0, attempts=1), "it may have been submitted", "submits it only if it did not"),
         (Status(state="submitting"), "it is being submitted", "ask again in a moment"),
+        (
+            Status(state="starting", reason=f"{ASKS}; alpha, which decides, does not respond"),
+            ASKS,
+            "its node back after",
+        ),
+        (Status(state="starting", reason=ASKS), ASKS, "the next yurt command tells it"),
+        (Status(state="unknown", reason=NODE_FAILED), NODE_FAILED, "the site records its end within minutes"),
+        (Status(state="unknown", reason=ENDING), ENDING, "the site records its end within minutes"),
+        (Status(state="waiting", reason=WAITS_FOR_SYNC), WAITS_FOR_SYNC, "it starts after one that succeeds"),
         (Status(state="unknown"), "the site does not list its job", "`yurt ps` asks again"),
         (Status(reason="uploading its code (9.0 MB)"), "uploading its code", "ask again in a moment"),
         (Status(reason="its code (9.0 MB) is not uploaded yet"), "is not uploaded yet", f"`yurt wait {RUN.id}`"),
