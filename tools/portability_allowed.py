@@ -45,7 +45,7 @@ ALLOWED = {
     ("backends/shell/tier_use.sh", "stat -c"): "elsewhere, the kind of the file system is unknown",
     ("backends/shell/workspaces.py", "a program of Linux"): "without sha256sum, only the size is checked",
     ("config/text.py", "/proc"): "compares names only",
-    ("contexts/doctor/site.py", "/proc"): "compares names only",
+    ("contexts/doctor/contexts.py", "/proc"): "compares names only",
     ("homes/gate.sh", "a program of Linux"): "only where squeue is",
     ("homes/home_sync.sh", "date -d"): "elsewhere, date -r",
     ("homes/look.sh", "a program of Linux"): "without sha256sum, shasum or cksum compares files",

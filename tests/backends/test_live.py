@@ -13,7 +13,7 @@ from yurt.backends.local import live as local
 from yurt.backends.local import waiter
 from yurt.backends.slurm import live
 from yurt.backends.slurm.access import Person, reservation_is_open, why_not
-from yurt.backends.slurm.node_states import state_of
+from yurt.backends.slurm.live import state_of
 from yurt.model.context import Context
 from yurt.model.facts import Account
 from yurt.model.live import Live, LiveNodes, LivePartition, NodeTrouble, Reservation

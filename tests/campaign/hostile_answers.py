@@ -49,7 +49,7 @@ from yurt.services import status as services
 from yurt.services.views import service
 from yurt.services.way import Way
 from yurt.store import Entry, Found
-from yurt.tracking import labels
+from yurt.tracking import metrics as labels
 from yurt.tracking.followed import Followed
 from yurt.tracking.mlflow import wanted as mlflow
 from yurt.transport import tar

@@ -18,7 +18,7 @@ from yurt.cli import command_cell
 from yurt.cli.tally_bar import TallyBar
 from yurt.contexts import probe as context_probe
 from yurt.lab import commands as lab
-from yurt.lab.status import ClusterStatus, HostStatus, LabStatus
+from yurt.lab.manage import ClusterStatus, HostStatus, LabStatus
 from yurt.model.facts import Partition
 from yurt.model.run import Run, Status
 from yurt.store import Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yurt.dev.added import AddedPackage, declaring, read, requested
+from yurt.dev.down import AddedPackage, declaring, read, requested
 
 TQDM = AddedPackage(name="tqdm", version="4.67.1")
 OWN = AddedPackage(name="study", version="1", source="file:///scratch/alice/work")

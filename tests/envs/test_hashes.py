@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from yurt.envs import hashes, requirements
+from yurt.envs import requirements
+from yurt.envs import resolve as hashes
 from yurt.envs.lock import Lock
 from yurt.errors import UserError
 

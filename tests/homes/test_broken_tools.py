@@ -13,7 +13,8 @@ import pytest
 from tests.backends.test_broken_tools import shim
 from yurt.backends import scripts as backend_scripts
 from yurt.errors import YurtError
-from yurt.homes import backups, deletions, guard, ignores, quick, scripts, versions
+from yurt.homes import backups, deletions, guard, ignores, scripts, versions
+from yurt.homes import rounds as quick
 from yurt.transport.base import Answer
 from yurt.transport.local import LocalHost
 

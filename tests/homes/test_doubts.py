@@ -94,7 +94,7 @@ def test_an_edit_after_a_killed_sync_is_seen(star: Star, monkeypatch: pytest.Mon
 
 
 def test_an_edit_during_home_sync_is_seen(star: Star) -> None:
-    from yurt.homes import direct
+    from yurt.homes import home_sync_program as direct
 
     star.write("local", "counter", "1")
     assert direct.run(star.homes, ["-batch", "-auto"]) == 0

@@ -9,7 +9,8 @@ import pytest
 
 from tests.homes.star import Star
 from yurt.errors import RefusedError, UnreachableError, UserError
-from yurt.homes import guard, ignores, quota
+from yurt.homes import guard, ignores
+from yurt.homes import guard as quota
 from yurt.homes import guard_text as home_guard
 from yurt.homes.guard import Amount, Survey
 from yurt.homes.profile import merged

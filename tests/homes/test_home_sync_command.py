@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.homes.star import Star
-from yurt.homes import home_sync_program_command as home_sync_command
+from yurt.homes import home_sync_program as home_sync_command
 from yurt.homes import ledger
 
 

@@ -17,8 +17,8 @@ from tests.lab.conftest import Ssh
 from yurt.errors import NotFoundError, UserError
 from yurt.lab import Lab
 from yurt.lab.cluster import inside
+from yurt.lab.manage import status_of
 from yurt.lab.relay import Rules
-from yurt.lab.status import status_of
 from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab

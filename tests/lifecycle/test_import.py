@@ -15,7 +15,7 @@ import pytest
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.user import User, said
-from yurt.backends.shell import listing
+from yurt.backends.shell import files as listing
 from yurt.lab import Lab
 from yurt.model import ids
 from yurt.model.run import Plan

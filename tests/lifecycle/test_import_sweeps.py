@@ -16,7 +16,7 @@ from tests.laptop import Laptop
 from tests.user import User
 from yurt.backends.job import gathered
 from yurt.lab import Lab
-from yurt.lifecycle import import_sweeps
+from yurt.lifecycle import import_ as import_sweeps
 from yurt.model import sent
 from yurt.model.run import Plan, Status
 from yurt.model.state import read_ending

@@ -21,7 +21,7 @@ from yurt.model.context import Context
 from yurt.model.progress import Watch
 from yurt.model.run import Plan, Resources, Run
 from yurt.store import Entry, Store
-from yurt.testing.pod_claims import PodClaims
+from yurt.testing.pod_parts import PodClaims
 
 ALPHA, BETA = (Context(name=name, type="slurm", slurm_url=f"me@{name}") for name in ("alpha", "beta"))
 

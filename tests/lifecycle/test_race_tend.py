@@ -17,12 +17,13 @@ from yurt.errors import RefusedError, UnreachableError
 from yurt.lifecycle.cancel import cancel
 from yurt.lifecycle.outbox import lost_start
 from yurt.lifecycle.race import retry_plans
-from yurt.lifecycle.races import again, candidates, tend
+from yurt.lifecycle.races import candidates, tend
+from yurt.lifecycle.races import tend as again
 from yurt.model import ids
 from yurt.model.progress import unwatched
 from yurt.model.run import Plan, Race, RestartPolicy, Run, RunRef, Status
 from yurt.store import Store
-from yurt.testing.pod_claims import PodClaims
+from yurt.testing.pod_parts import PodClaims
 
 RACE = Race(id="r", arbiter="alpha", folder="/races/r")
 LOST = Status(state="cancelled", reason="another candidate of its race was first", attempts=1)

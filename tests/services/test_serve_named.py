@@ -107,7 +107,7 @@ def test_names_are_completed(user_with_services: User) -> None:
 
 
 def test_files_of_known_programs(user_with_services: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    from yurt.services.service_logs import logs_of, notebooks_of, store_of
+    from yurt.services.serve import logs_of, notebooks_of, store_of
 
     monkeypatch.chdir(user_with_services.project)
     for name, value in {**user_with_services.environment, "HOME": "/home/me"}.items():

@@ -13,7 +13,7 @@ from yurt.model.files import Measures
 from yurt.model.quotas import read_amount
 from yurt.model.run import Run, Status
 from yurt.model.storage import Quota, TierPlace, TierUse
-from yurt.storage.lasting import candidates, check_not_there, chosen
+from yurt.storage.keep import candidates, check_not_there, chosen
 from yurt.storage.purge_dates import DAY, expiry
 from yurt.storage.room import Room, lacking, room
 from yurt.store import Copy, Entry, Store

@@ -231,7 +231,7 @@ def test_full_in_the_middle(laptop: Laptop, small: Lab) -> None:
     before = subprocess.run(
         [*ssh, f"find {folder} -type f -exec cksum {{}} + | sort; {fill}"], capture_output=True, check=True
     )
-    from yurt.backends.shell import keep as copying
+    from yurt.backends.shell import files as copying
     from yurt.contexts import connect
     from yurt.model.files import KeepItem
 

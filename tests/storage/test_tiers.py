@@ -12,8 +12,8 @@ from yurt.model.context import Context
 from yurt.model.facts import Facts, NodeFacts, Tier
 from yurt.model.run import Run, Status
 from yurt.model.storage import TierPlace
-from yurt.storage.purge import upcoming
 from yurt.storage.purge_dates import DAY
+from yurt.storage.storage import upcoming
 from yurt.storage.tiers import of_path, tiers, unknown_names
 from yurt.store import Entry, Store
 

@@ -11,7 +11,8 @@ import pytest
 
 from tests.user import User
 from yurt.backends import scripts
-from yurt.backends.shell import envs, listing, ownership
+from yurt.backends.shell import envs, ownership
+from yurt.backends.shell import files as listing
 from yurt.testing.waiting import eventually
 
 

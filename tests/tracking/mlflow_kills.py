@@ -20,9 +20,9 @@ from yurt.model.run import Run, Status
 from yurt.store import Entry
 from yurt.tracking.followed import Copy
 from yurt.tracking.mlflow import journal, wanted
-from yurt.tracking.mlflow import merge as merge_module
-from yurt.tracking.mlflow.merge import Merger
+from yurt.tracking.mlflow import update as merge_module
 from yurt.tracking.mlflow.place import Place
+from yurt.tracking.mlflow.update import Merger
 
 OWN = "0123456789abcdef0123456789abcdef"
 NESTED = "f" * 32

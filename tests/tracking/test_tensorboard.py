@@ -140,7 +140,7 @@ def test_what_can_go_wrong(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     assert said(user.quick("tensorboard", "x7q4z"), 3) == "run 'x7q4z' not found"
     assert said(user.quick("tensorboard", "--filter", "lr=1"), 3).startswith("this project has no sweeps yet")
     assert "--interval must be at least 1s" in said(user.quick("tensorboard", "--interval", "0"), 2)
-    monkeypatch.setattr("yurt.tracking.tensorboard.process.find_spec", lambda _name: None)
+    monkeypatch.setattr("yurt.tracking.tensorboard.tensorboard.find_spec", lambda _name: None)
     missing = user.quick("tensorboard")
     assert said(missing, 2) == "the package tensorboard is not installed"
     assert "pip install 'yurt[tensorboard]'" in missing.err

@@ -14,8 +14,7 @@ from yurt.model.run import Plan, Run, Status
 from yurt.store import Entry, Store
 from yurt.tracking.followed import folder
 from yurt.tracking.tensorboard import labels
-from yurt.tracking.tensorboard.convert import HPARAMS_FILE, METRICS_FILE, Converted, write_hparams
-from yurt.tracking.tensorboard.view import View
+from yurt.tracking.tensorboard.view import HPARAMS_FILE, METRICS_FILE, Converted, View, write_hparams
 
 RUN, OTHER, SWEEP = "1nfaaa0-aaaa0", "1nfaaa1-bbbb1", "s1nfaaa2-cccc2"
 EVENTS = "events.out.tfevents.1794940000.host"
@@ -271,7 +270,7 @@ def test_metrics_are_converted(tmp_path: Path) -> None:
 
 
 def test_lines_are_converted_once_they_are_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("yurt.tracking.tensorboard.convert.PIECE", 7)
+    monkeypatch.setattr("yurt.tracking.tensorboard.view.PIECE", 7)
     source = tmp_path / "metrics.jsonl"
     made = Converted(tmp_path / METRICS_FILE)
     whole = b"".join(b'{"time":%d,"step":%d,"loss":%d}\n' % (at, at, at) for at in range(10))

@@ -17,7 +17,7 @@ from tests.versions.conftest import NEWEST
 from yurt.api.pickles import HERE
 from yurt.clocks import clocks
 from yurt.lab import Lab
-from yurt.lab.status import status_of
+from yurt.lab.manage import status_of
 
 pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("newest")]
 BOTH = pytest.mark.parametrize("cluster", ["alpha", "beta"])

@@ -13,8 +13,7 @@ from yurt.model.live import Live, LiveGpus, LiveNodes, LivePartition, Queue, Res
 from yurt.model.run import After, Resources, Run, Status
 from yurt.model.where import MOST, Ask
 from yurt.where.calibration import Pair, real_wait, span
-from yurt.where.causes import waits_for
-from yurt.where.shapes import asks, choices, shorter_times
+from yurt.where.query import asks_for, choices, shorter_times, waits_for
 
 NODES = [NodeKind(count=4, cpus=8, memory_mb=8000)]
 FACTS = Facts(
@@ -55,7 +54,7 @@ def test_partitions_are_filtered_by_their_limits() -> None:
 
 
 def test_a_few_test_submissions() -> None:
-    made, unasked = asks(Resources(minutes=720), choices(Resources(minutes=720), FACTS, check), FACTS)
+    made, unasked = asks_for(Resources(minutes=720), choices(Resources(minutes=720), FACTS, check), FACTS)
     assert made == [
         Ask(partition="main"),
         Ask(partition="spot"),
@@ -65,7 +64,7 @@ def test_a_few_test_submissions() -> None:
     ]
     assert unasked == []
     many = msgspec.structs.replace(FACTS, partitions=[Partition(name=f"p{n}", nodes=NODES) for n in range(20)])
-    made, unasked = asks(Resources(minutes=720, gpus=2), choices(Resources(minutes=720), many, lambda _r: []), many)
+    made, unasked = asks_for(Resources(minutes=720, gpus=2), choices(Resources(minutes=720), many, lambda _r: []), many)
     assert len(made) == MOST and len(unasked) == 15 and sum(ask.shaped for ask in made) == 3
 
 

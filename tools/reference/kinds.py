@@ -26,14 +26,14 @@ from yurt.dev.views import DevNode
 from yurt.envs.env import EnvShown, EnvsRemoved, EnvView
 from yurt.homes.backups import HomeRestored
 from yurt.homes.change_profile import HomeProfile
-from yurt.homes.install_command_line import Installed
+from yurt.homes.install import Installed
 from yurt.homes.list_backups import HomeBackups
 from yurt.homes.list_conflicts import HomeConflicts
 from yurt.homes.outcomes import Outcome
 from yurt.homes.status import HomeStatus
 from yurt.lab import Started
 from yurt.lab.manage import Command, FaultSet, Indexed, Settings, Stopped
-from yurt.lab.status import LabStatus
+from yurt.lab.manage import LabStatus
 from yurt.lifecycle.cancel import Cancelled
 from yurt.lifecycle.diff import Difference
 from yurt.lifecycle.files.transfer import Fetched

@@ -12,7 +12,7 @@ from yurt.contexts import folders
 from yurt.dev import connect as dev_connect
 from yurt.dev import find as dev_find
 from yurt.dev.ask import ask, part
-from yurt.dev.names import dev_names
+from yurt.dev.words import dev_names
 from yurt.errors import UnreachableError, YurtError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.result import Result

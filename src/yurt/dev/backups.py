@@ -9,8 +9,7 @@ import msgspec
 from yurt.cli import call, render
 from yurt.cli.declare import argument, verb
 from yurt.dev import find as dev_find
-from yurt.dev.names import dev_names
-from yurt.dev.words import named
+from yurt.dev.words import dev_names, named
 from yurt.errors import NotFoundError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.result import Result

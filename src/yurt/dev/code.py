@@ -8,8 +8,8 @@ import subprocess
 from yurt.cli import call, render
 from yurt.cli.declare import argument, verb
 from yurt.dev.include import propose
-from yurt.dev.names import dev_names
 from yurt.dev.ssh import editor
+from yurt.dev.words import dev_names
 
 
 @verb(examples=["yurt dev code", "yurt dev code paper"], context_help="")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -12,15 +14,13 @@ from yurt.cli import call, render
 from yurt.cli.ask import confirm
 from yurt.cli.declare import argument, option, verb
 from yurt.contexts import connect, folders
-from yurt.dev import added, holder
 from yurt.dev import connect as dev_connect
 from yurt.dev import find as dev_find
-from yurt.dev.added import AddedPackage
+from yurt.dev import holder
 from yurt.dev.ask import ask, part
 from yurt.dev.backup import is_of_node, shown
 from yurt.dev.desks import Desk
-from yurt.dev.names import dev_names
-from yurt.dev.words import named
+from yurt.dev.words import dev_names, named
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle.cancel import cancel_runs
 from yurt.lifecycle.refresh.refresh import refresh_contexts
@@ -28,7 +28,60 @@ from yurt.lifecycle.steps import STEPS
 from yurt.lifecycle.wait import until_ended
 from yurt.model.progress import Event, Watch, patience, unwatched
 from yurt.model.result import Interrupted, Result
+from yurt.model.site_words import LETTERS, MALFORMED, made_of
 from yurt.store import Entry, Store
+
+IN_NAME = LETTERS + "._-+!"
+"""The characters of names and versions: they become words of a command that the user may type."""
+
+
+class AddedPackage(msgspec.Struct, frozen=True, kw_only=True):
+    """A package that was added on a dev node. Runs do not have it."""
+
+    name: str
+    """Its name, normalised."""
+    version: str
+    """Its version."""
+    requested: bool = True
+    """Whether the user installed it, and not only another package that requires it."""
+    source: str = ""
+    """The address that it was installed from; empty if that was a package index."""
+    instead_of: str = ""
+    """The version in the environment of runs; empty if it has none."""
+
+
+def read(answer: Any) -> list[AddedPackage]:
+    """Return the packages in an answer of a dev node; none if it is from an earlier version of yurt."""
+    try:
+        found = msgspec.convert(answer or [], list[AddedPackage])
+    except MALFORMED:
+        return []
+    return [each for each in found if all(made_of(word, IN_NAME, 200) for word in (each.name, each.version))]
+
+
+def requested(added: Sequence[AddedPackage]) -> list[AddedPackage]:
+    """Return the packages that the user installed; all if their installer did not record that."""
+    return [each for each in added if each.requested] or list(added)
+
+
+def declaring(title: str, added: Sequence[AddedPackage]) -> str:
+    """Return how to declare packages in the file `title` of a project; empty if they came from files of the node."""
+    words = []
+    for each in requested(added):
+        if not each.source:
+            words.append(f"{each.name}=={each.version}")
+        elif not each.source.startswith("file:"):
+            words.append(f"{each.name} @ {each.source}")
+    if not words:
+        return ""
+    file = title.partition("[")[0]
+    quoted = " ".join(map(shlex.quote, words))
+    if file.endswith((".yml", ".yaml")):  # of conda
+        return f"in the list `pip:` of {file}: {', '.join(words)}"
+    if file.endswith(("uv.lock", "pyproject.toml")):
+        return f"with `uv add {quoted}`"
+    return f"with `printf '%s\\n' {quoted} >> {shlex.quote(file)}`"
+
 
 ENDING = 120.0
 """Seconds within which the job must be over after its holder said that it ends."""
@@ -115,7 +168,7 @@ def _end(desk: Desk, store: Store, now: bool, drop: bool, watch: Watch) -> Resul
         notes = [f"{error.message}; {error.hint}"] if entry.status.state != "completed" else []
     elif ask_first:
         answer = _asked(store, entry, {"do": "down", "backup": True, "drop": drop}, watch)
-        version, packages = part(entry, answer, "version", int) or 0, added.read(answer.get("added"))
+        version, packages = part(entry, answer, "version", int) or 0, read(answer.get("added"))
         notes = [f"v{version}: {answer['note']}"] if answer.get("note") else []
         watch(Event(f"waiting for the end of run {entry.run.id}"))
         entry = _ended(store, entry)
@@ -138,7 +191,7 @@ def _end(desk: Desk, store: Store, now: bool, drop: bool, watch: Watch) -> Resul
         follow_up="" if desk.follow_up is None else desk.follow_up.run.id,
         added=packages,
         dropped=drop and bool(packages),
-        declare="" if entry.run.env is None else added.declaring(entry.run.env.title, packages),
+        declare="" if entry.run.env is None else declaring(entry.run.env.title, packages),
     )
     return Result(kind="dev-down", data=done, warnings=notes)
 
@@ -237,7 +290,6 @@ def down_command(name: str, now: bool, drop: bool, yes: bool) -> int:
 
 
 def _print_added(done: Down) -> None:
-    from yurt.dev.added import requested
     from yurt.dev.words import named
 
     if not done.added:

@@ -13,9 +13,8 @@ from yurt.contexts import connect, folders
 from yurt.dev import find as dev_find
 from yurt.dev import views
 from yurt.dev.ask import ask, part
-from yurt.dev.names import dev_names
 from yurt.dev.up import follow_up as submit_follow_up
-from yurt.dev.words import named
+from yurt.dev.words import dev_names, named
 from yurt.errors import RefusedError, UserError, YurtError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.resources import parse_time

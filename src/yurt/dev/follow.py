@@ -13,7 +13,7 @@ from yurt.dev.ask import ask
 from yurt.dev.holder import HolderStatus
 from yurt.errors import YurtError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
-from yurt.lifecycle.starting import ended_before, until_running
+from yurt.lifecycle.running import ended_before, until_running
 from yurt.lifecycle.steps import STEPS
 from yurt.store import Entry, Store
 

@@ -23,7 +23,7 @@ from yurt.dev import ssh_connection as connect
 from yurt.dev.desks import check_name, ssh_name
 from yurt.dev.find import running
 from yurt.dev.include import propose
-from yurt.dev.names import dev_names
+from yurt.dev.words import dev_names
 from yurt.errors import RefusedError, UserError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.result import Result

@@ -12,8 +12,8 @@ from yurt.config import contexts
 from yurt.contexts import folders
 from yurt.dev import desks, elsewhere, views
 from yurt.dev import find as dev_find
-from yurt.dev.names import dev_names
 from yurt.dev.views import DevNode, silent_for
+from yurt.dev.words import dev_names
 from yurt.lifecycle.refresh.refresh import Refreshed, refresh_contexts
 from yurt.lifecycle.steps import STEPS
 from yurt.model.progress import Event, Watch, unwatched

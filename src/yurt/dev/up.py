@@ -30,11 +30,10 @@ from yurt.dev.elsewhere import of_other_machine
 from yurt.dev.find import Backups
 from yurt.dev.follow import Following, Waiting
 from yurt.dev.include import propose
-from yurt.dev.names import dev_names
 from yurt.dev.sources import Source
 from yurt.dev.ssh import add_name
 from yurt.dev.views import DevNode
-from yurt.dev.words import named
+from yurt.dev.words import dev_names, named
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan.holders import CONFIGURATION

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import click
+
 from yurt.contexts import folders
 from yurt.dev import desks
 from yurt.dev.desks import DEFAULT
 from yurt.dev.holder import HolderStatus, phase_text
 from yurt.dev.views import DevNode
+
+
+def dev_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the dev nodes that complete a word; none if the index cannot be read."""
+    try:
+        return [name for name in unfinished_names() if name.startswith(incomplete)]
+    except Exception:
+        return []
 
 
 def phase(each: DevNode) -> str:

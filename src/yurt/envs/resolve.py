@@ -8,30 +8,48 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from yurt.envs import (
-    addresses,
-    failures,
-    hashes,
-    indexes,
-    inert_python,
-    installable,
-    pyproject,
-    requirements,
-    uv_program,
-)
+from yurt.envs import addresses, failures, indexes, inert_python, installable, pyproject, requirements, uv_program
 from yurt.envs.declared import VARIABLE, Declared
-from yurt.envs.lock import TORCH_BACKEND, Lock, normal
+from yurt.envs.lock import SHA256, TORCH_BACKEND, Lock, name_of, normal
 from yurt.envs.target import Target
 from yurt.errors import DownloadError, UnconfirmedError, UserError, YurtError
 from yurt.model.progress import Event, Watch, unwatched
 
 if TYPE_CHECKING:
     from yurt.envs.wheelhouse import Offer
+
+
+def kept(lock: Lock, title: str, declared: Iterable[requirements.Line]) -> Lock:
+    """Return the lock with the declared hashes only, for packages that have some. UserError if none of them is left."""
+    wanted: dict[str, set[str]] = {}
+    for line in declared:
+        if line.kind == "requirement" and (found := SHA256.findall(line.text)):
+            wanted.setdefault(name_of(line.value), set()).update(found)
+    if not wanted:
+        return lock
+    notes = [each for each in lock.text.splitlines() if each.startswith("#")]
+    lines = [_restricted(line, wanted, title) for line in requirements.read(lock.text)]
+    return Lock("".join(f"{each}\n" for each in [*notes, *lines]))
+
+
+def _restricted(line: requirements.Line, wanted: dict[str, set[str]], title: str) -> str:
+    name = name_of(line.value) if line.kind == "requirement" else ""
+    if name not in wanted:
+        return line.text
+    hashes = sorted(wanted[name] & {*SHA256.findall(line.text)})
+    if not hashes:
+        raise UserError(
+            f"{title} has hashes of {name}, and no file of {line.value} in the package index has one of them",
+            code="config-invalid",
+            hint="update the hashes if you trust the index; if not, examine the files, which may have been replaced",
+        )
+    return " \\\n    ".join([line.value, *(f"--hash=sha256:{each}" for each in hashes)])
+
 
 LOCKED = "locked.txt"
 NOTHING = "# no packages\n"
@@ -97,7 +115,7 @@ def resolve(
                 text = wheelhouse.merged(compiled, text, offered)
     head = [f"{TORCH_BACKEND}{torch}"] if torch else []
     lock = Lock("".join(f"{line}\n" for line in [*head, *_indexes(declared)]) + (text or NOTHING))
-    return hashes.kept(lock, declared.title, _lines(declared)) if declared.kind == "requirements" else lock
+    return kept(lock, declared.title, _lines(declared)) if declared.kind == "requirements" else lock
 
 
 def compile_lines(

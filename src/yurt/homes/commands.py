@@ -19,7 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "yurt.homes.change_profile:profile_command",
         "Show or edit the Unison profile: which files to sync, and how.",
     ),
-    "install": ("yurt.homes.install_command_line:install_command", "Install the command home_sync on a login host."),
+    "install": ("yurt.homes.install:install_command", "Install the command home_sync on a login host."),
 }
 
 

@@ -3,19 +3,143 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+from zlib import crc32
 
 import msgspec
 
 from yurt.errors import UserError, YurtError
-from yurt.homes import client, deletions, doubts, finish, here, ledger, places, profile, quick, sync
+from yurt.homes import (
+    client,
+    deletions,
+    doubts,
+    finish,
+    here,
+    ignores,
+    ledger,
+    places,
+    profile,
+    scripts,
+    sync,
+    versions,
+)
 from yurt.homes.client import Start
 from yurt.homes.config import Homes
 from yurt.homes.deletions import Agree, Guard
+from yurt.homes.ledger import Ledger
 from yurt.homes.outcomes import Outcome, Round, Skipped
 from yurt.homes.places import Pair, Place
 from yurt.homes.sync import Pass
 from yurt.model.progress import Watch, unwatched
+
+LONGEST = 3600.0
+"""Seconds after which Unison runs in any case: for a clock that was wrong."""
+
+MARGIN = 2
+"""Seconds, for file systems that store times in whole seconds."""
+
+SCRIPT = Path(__file__).with_name("quick.sh")
+
+
+def setup(pair: Pair, text: bytes) -> str:
+    """Return a word that changes with the profile and with the settings of a pair."""
+    words = [text, *(msgspec.json.encode((each.folder, each.settings, each.homes.backups)) for each in pair.places)]
+    return f"{crc32(b' '.join(words)):08x}"
+
+
+def look(pair: Pair, identity: str, known: Ledger, text: bytes) -> Outcome | None:
+    """Return the outcome of a sync that has nothing to do; None if Unison has to find that out.
+
+    `text` is the profile.
+    """
+    began = time.time()
+    last = known.last(pair.name)
+    full = next((each for each in reversed(known.outcomes.get(pair.name, [])) if each.setup), None)
+    if (
+        last is None
+        or last.code
+        or last.failed
+        or full is None
+        or not full.token
+        or not began - LONGEST < full.began < began
+    ):
+        return None
+    if full.setup != setup(pair, text) or known.outcomes[pair.name][-1] != last or known.unsure(pair.name):
+        return None
+    if full.transferred or not profile.only_ignores(text):  # what Unison has written itself is newer, too
+        return None
+    ignored = ignores.read(text.decode(errors="surrogateescape")).expression
+    script = scripts.assign(margin=str(MARGIN)) + scripts.gate() + SCRIPT.read_text().replace("@IGNORED@", ignored)
+    same: set[str] = set()
+
+    def ask(place: Place) -> None:
+        words = [client.record(pair, identity), place.folder.removeprefix("~/"), "1" if place.here else "", full.token]
+        with suppress(YurtError):  # Unison says what is wrong
+            if place.run(script, *words).text == "same\n":
+                same.add(place.name)
+
+    try:
+        places.ready(pair.places)
+    except YurtError:
+        return None  # Unison's sync says what is wrong
+    other = Thread(target=ask, args=(pair.server,), daemon=True)
+    other.start()
+    ask(pair.client)
+    if pair.client.name in same:  # otherwise the answer of the other side does not matter
+        other.join()
+    if len(same) < len(pair.places):
+        return None
+    return Outcome(hub=pair.hub.name, spoke=pair.spoke.name, began=began, ended=time.time(), code=0)
+
+
+MOST = 200
+"""Paths that are looked at after one sync."""
+
+TOUCH = """\
+cd -- "$1" && shift || exit
+while [ $# -gt 0 ]; do
+  if [ -f "./$2" ] && [ ! -h "./$2" ]; then touch -m -d "@$1" "./$2" || exit; fi
+  shift 2
+done
+"""
+
+
+def give_one_time(pair: Pair, skipped: Sequence[Skipped]) -> bool:
+    """Give the newer time to equal files that a sync skipped; return whether there were any.
+
+    Then Unison finds that they are equal. Never fails: what cannot be looked at stays a conflict.
+    """
+    paths = [each.path for each in skipped[:MOST]]
+    if not paths:
+        return False
+    hub, spoke = pair.places
+    try:
+        found, errors = versions.look([hub, spoke], {hub.name: paths, spoke.name: paths})
+        if errors:
+            return False
+        older: dict[str, list[tuple[str, float]]] = {hub.name: [], spoke.name: []}
+        for path in paths:
+            one, two = found[hub.name][path], found[spoke.name][path]
+            if one.kind == "file" and one.same(two) and one.time != two.time:
+                older[hub.name if one.time < two.time else spoke.name].append((path, max(one.time, two.time)))
+        for place in pair.places:
+            _touch(place, older[place.name])
+        return any(older.values())
+    except (YurtError, OSError, ValueError):  # ValueError: a file vanished while it was looked at
+        return False
+
+
+def _touch(place: Place, files: Sequence[tuple[str, float]]) -> None:
+    if place.here:
+        for path, at in files:
+            os.utime(Path(place.folder) / path, (at, at), follow_symlinks=False)
+    elif files:
+        place.run(TOUCH, place.root, *(word for path, at in files for word in (f"{at:.6f}", path)))
+
 
 WHOLE = {"-batch": 0, "-auto": 0, "-terse": 0, "-silent": 0, "-times": 0, "-prefer": 1, "-force": 1}
 """Arguments, and how many values each has, with which a sync is still a sync of everything."""
@@ -117,7 +241,7 @@ def _passes(
 
     for pair in pairs:
         text = profiles[pair.client.name]
-        seen = None if arguments else quick.look(pair, start.identity, known, text)
+        seen = None if arguments else look(pair, start.identity, known, text)
         if seen is not None:
             made[pair.name] = [Pass(outcome=seen, start=start, folders=[], idle=True)]
             continue
@@ -125,25 +249,22 @@ def _passes(
         done = sync.once(
             pair, _for(pair, start, known), arguments_for(pair, arguments), watch, found, guard=guard(pair)
         )
-        made[pair.name] = [_with_setup(done, quick.setup(pair, text))]
+        made[pair.name] = [_with_setup(done, setup(pair, text))]
         if not arguments and done.outcome.conflicts and _give_one_time(pair, done.outcome.conflicts):
             again = _for(pair, start, known).another(again=True)
-            made[pair.name].append(
-                _with_setup(sync.once(pair, again, (), watch, guard=guard(pair)), quick.setup(pair, text))
-            )
+            made[pair.name].append(_with_setup(sync.once(pair, again, (), watch, guard=guard(pair)), setup(pair, text)))
     changed = [at for at, pair in enumerate(pairs) if any(each.outcome.to_hub for each in made[pair.name])]
     for pair in pairs[: max(changed, default=0)]:
         if made[pair.name][-1].outcome.code < 3:
             again = _for(pair, start, known).another(again=bool(made[pair.name][0].outcome.setup))
             done = sync.once(pair, again, arguments_for(pair, arguments), watch, guard=guard(pair))
-            made[pair.name].append(_with_setup(done, quick.setup(pair, profiles[pair.client.name])))
+            made[pair.name].append(_with_setup(done, setup(pair, profiles[pair.client.name])))
     return made
 
 
 def _give_one_time(pair: Pair, skipped: Sequence[Skipped]) -> bool:
-    from yurt.homes import equal
 
-    return equal.give_one_time(pair, skipped)
+    return give_one_time(pair, skipped)
 
 
 def _with_setup(done: Pass, setup: str) -> Pass:

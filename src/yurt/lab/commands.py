@@ -12,7 +12,7 @@ from yurt.cli.app import Group, verb
 from yurt.config.paths import as_typed
 
 if TYPE_CHECKING:
-    from yurt.lab.status import HostStatus, LabStatus
+    from yurt.lab.manage import HostStatus, LabStatus
 
 CLUSTERS = ("alpha", "beta")
 SLURM_VERSIONS = ("22.05", "24.11", "26.05")

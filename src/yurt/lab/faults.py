@@ -16,14 +16,65 @@ from typing import TYPE_CHECKING, Protocol
 
 from yurt.config import paths
 from yurt.errors import NotFoundError, RefusedError, UserError, one_of
-from yurt.lab import limits, network, processes
+from yurt.lab import network, processes
 from yurt.lab.cluster import Cluster, inside
 from yurt.lab.relay import Rules, parse
 from yurt.lab.shell import run
-from yurt.lab.topology import MOUNTS, HostSpec, outside_addresses
+from yurt.lab.topology import ALICE, MOUNTS, HostSpec, outside_addresses
 
 if TYPE_CHECKING:
     from yurt.lab.instance import Instance
+
+
+MIB = 1 << 20
+
+
+def limit(cluster: Cluster, disk: str, *, megabytes: int, files: int) -> None:
+    """Mount an empty file system of this size over the researcher's folder on a disk, on all hosts.
+
+    `files`: how many files and folders it can have. What was in the folder is hidden until `unlimit`.
+    """
+    unlimit(cluster, disk)
+    image = _image(cluster, disk)
+    with image.open("wb") as file:
+        file.truncate(megabytes * MIB)
+    # Twelve inodes are for the file system itself: its root, its journal, lost+found.
+    run(
+        ["mkfs.ext4", "-q", "-m", "0", "-O", "^has_journal", "-N", str(files + 12), str(image)], code="lab-fault-failed"
+    )
+    device = run(["losetup", "--find", "--show", str(image)], code="lab-fault-failed").strip()
+    minor = device.removeprefix("/dev/loop")
+    mount = (
+        'set -e; [ -b "/dev/$1" ] || mknod "/dev/$1" b 7 "$2"; mount -o noatime "/dev/$1" "$3";'
+        ' rmdir "$3/lost+found" 2> /dev/null || :; chown "$4:$4" "$3"; chmod 700 "$3"'
+    )
+    words = [f"loop{minor}", minor, _folder(disk), str(ALICE.uid)]
+    try:
+        for pid in _hosts(cluster):
+            run(inside(pid, ["sh", "-c", mount, "sh", *words]), code="lab-fault-failed")
+    finally:
+        run(["losetup", "--detach", device], code="lab-fault-failed")  # when it is unmounted everywhere
+
+
+def unlimit(cluster: Cluster, disk: str) -> None:
+    """Undo `limit`."""
+    unmount = 'while grep -q " $1 ext4 " /proc/mounts; do umount -l "$1" || exit; done'
+    for pid in _hosts(cluster):
+        run(inside(pid, ["sh", "-c", unmount, "sh", _folder(disk)]), code="lab-fault-failed")
+    _image(cluster, disk).unlink(missing_ok=True)
+
+
+def _folder(disk: str) -> str:
+    return f"{MOUNTS[disk]}/{ALICE.name}"
+
+
+def _image(cluster: Cluster, disk: str) -> Path:
+    return cluster.folder / "images" / f"limit-{disk}.img"
+
+
+def _hosts(cluster: Cluster) -> list[int]:
+    return [pid for name, pid in cluster.pids().items() if name != "fabric"]
+
 
 FILLER = ".yurt-lab-full"
 
@@ -151,11 +202,11 @@ class Faults:
     def limit(self, target: str, *, megabytes: int = 64, files: int = 10_000) -> None:
         """Give the researcher's folder on a shared disk a file system of its own, empty and of this size."""
         cluster, disk = self._shared_disk(target)
-        limits.limit(cluster, disk, megabytes=megabytes, files=files)
+        limit(cluster, disk, megabytes=megabytes, files=files)
 
     def unlimit(self, target: str) -> None:
         """Undo `limit`."""
-        limits.unlimit(*self._shared_disk(target))
+        unlimit(*self._shared_disk(target))
 
     def _shared_disk(self, target: str) -> tuple[Cluster, str]:
         cluster_name, _, disk = target.partition(":")

@@ -30,9 +30,8 @@ from yurt.lifecycle.plan import command
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Request
 from yurt.lifecycle.refresh.refresh import refresh_contexts
-from yurt.lifecycle.running import running
+from yurt.lifecycle.running import Waiting, running, until_running
 from yurt.lifecycle.signals import signals_interrupt
-from yurt.lifecycle.starting import Waiting, until_running
 from yurt.lifecycle.steps import STEPS
 from yurt.lifecycle.syncing import sync_first
 from yurt.model import layout, settings

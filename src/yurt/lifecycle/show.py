@@ -17,7 +17,9 @@ from yurt.cli.run_facts import head, print_facts, print_parts, settings, took
 from yurt.cli.values import Number
 from yurt.config import paths
 from yurt.errors import YurtError
-from yurt.lifecycle import show_here, show_usage, show_why
+from yurt.lifecycle import show_here
+from yurt.lifecycle import show_here as show_usage
+from yurt.lifecycle import show_here as show_why
 from yurt.lifecycle.causes.failed import Cause
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.files.metrics import Metric

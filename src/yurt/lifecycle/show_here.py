@@ -3,11 +3,95 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from yurt.errors import YurtError
+from yurt.model import layout
+from yurt.model.run import FINAL
+from yurt.model.usage import Usage
+from yurt.model.usage_samples import UsageCurve
 from yurt.store import Entry, Mirrored, Store
 from yurt.store.tracked import Tracked
+
+if TYPE_CHECKING:
+    from yurt.lifecycle.causes.failed import Cause
+    from yurt.lifecycle.causes.rules import Rule
+    from yurt.model.pending import Pending
+
+
+def cause(store: Store, entry: Entry, kept: Mirrored | None) -> Cause | None:
+    """Return why a run failed, from what this machine has saved, and record it for tables."""
+    if not entry.status.final or entry.status.state in ("completed", "cancelled"):
+        return None
+    from yurt.lifecycle.refresh import causes
+
+    if not entry.status.cause:
+        causes.record(store, [entry])
+    try:
+        return causes.explained(entry, kept, _rules())
+    except YurtError:  # a rule of the user is too slow, which is an error only of `yurt why`
+        from yurt.lifecycle.causes.rules import known
+
+        return causes.explained(entry, kept, known())
+
+
+def _rules() -> Sequence[Rule]:
+    """Return all rules; without the user's if those are not valid, which is an error only of `yurt why`."""
+    from yurt.lifecycle.causes.rules import known
+    from yurt.lifecycle.refresh import causes
+
+    try:
+        return causes.all_rules()
+    except YurtError:
+        return known()
+
+
+def pending(store: Store, entry: Entry) -> Pending | None:
+    """Return what a run waits for, without a query."""
+    if entry.status.state in ("running", *FINAL):  # saves the import
+        return None
+    from yurt.lifecycle.causes import pending as waits
+
+    if entry.status.state not in waits.STATES:
+        return None
+    from yurt.lifecycle.awaited import awaited
+
+    found = waits.pending(entry.run, entry.status, None, 0, after=awaited(store, entry.run))
+    return msgspec.structs.replace(found, waited=None)  # it would differ between machines
+
+
+def usage(entry: Entry, read: bytes | None = None) -> Usage | None:
+    """Return what a run used; of a running one, according to the samples just `read`, or that came with its metrics."""
+    if entry.status.final or entry.status.state != "running":
+        return entry.status.usage
+    from yurt.model.usage_samples import usage as of_samples
+
+    if read is None:
+        from yurt.tracking.last import samples
+
+        read = samples(entry)
+    return of_samples(read)
+
+
+def curve(entry: Entry, *, ask: bool) -> tuple[UsageCurve | None, list[str]]:
+    """Return what a run used over time, and warnings. `ask`: query its site. UnreachableError: it is only there."""
+    from yurt.model.usage_samples import curve as of_samples
+    from yurt.tracking.last import samples
+
+    text, warnings = samples(entry), list[str]()
+    if ask and entry.run.folder and (not text or entry.status.final):
+        from yurt.contexts import connect
+
+        try:
+            text = connect.responding_backend(entry.run.context).files.read(entry.run.folder, layout.USAGE) or text
+        except YurtError as error:
+            if not text:
+                raise
+            warnings = [error.message]
+    return of_samples(text), warnings
 
 
 class Here(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from yurt.lifecycle.fresh import is_fresh
 from yurt.lifecycle.refresh import archive, causes
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import name_warnings, which
-from yurt.lifecycle.show_usage import usage
+from yurt.lifecycle.show_here import usage
 from yurt.model.advice import unused_gpu
 from yurt.model.live import NodeTrouble
 from yurt.model.pending import Awaited, Pending

@@ -18,8 +18,8 @@ from yurt.errors import RefusedError, YurtError
 from yurt.lifecycle.cancel import cancel_runs
 from yurt.lifecycle.files.logs import copy
 from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.running import ended_before, until_running
 from yurt.lifecycle.signals import signals_interrupt
-from yurt.lifecycle.starting import ended_before, until_running
 from yurt.lifecycle.steps import STEPS
 from yurt.model.files import Stream
 from yurt.model.result import Interrupted, Result

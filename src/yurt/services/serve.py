@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,28 +19,96 @@ from yurt.cli.settings import options as setting_options
 from yurt.config import contexts, paths, unused_keys
 from yurt.config.lock import locked
 from yurt.contexts import connect, folders
+from yurt.contexts.facts import facts_if_probed
 from yurt.contexts.project import Project
+from yurt.errors import UserError
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Request
 from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.select import which
 from yurt.lifecycle.signals import signals_interrupt
 from yurt.lifecycle.steps import STEPS
 from yurt.lifecycle.syncing import sync_first
 from yurt.model import layout, settings
+from yurt.model.growth import MLRUNS
 from yurt.model.progress import Watch, unwatched
 from yurt.model.result import Interrupted, Result
 from yurt.services import find, programs
 from yurt.services import ports as forward
+from yurt.services.named_service import place_of
 from yurt.services.open_service import Screen, leave, reach
 from yurt.services.programs import Wanted
 from yurt.services.screen import visiting
 from yurt.services.views import Service
 from yurt.store import Entry, Store
+from yurt.tracking.tensorboard.labels import of_runs
 
 if TYPE_CHECKING:
     from yurt.lifecycle.plan.request import Request
     from yurt.services.programs import Wanted
+
+
+def notebooks_of(folder: str, context: str) -> Wanted:
+    """Return what JupyterLab shows: a folder of the site, or the copy of the project in the run folder."""
+    folder = folder or place_of("jupyter")
+    return Wanted(program="jupyter", folder=_on_site(folder, context) if folder else "")
+
+
+def logs_of(names: Sequence[str], folder: str, context: str) -> tuple[Wanted, str]:
+    """Return what TensorBoard shows, and the context: a folder of the site, or runs. UserError."""
+    if not names and not folder:
+        folder = place_of("tensorboard")
+    if bool(names) == bool(folder):
+        raise UserError(
+            "say what TensorBoard shows: either runs, or a folder with --logdir",
+            code="usage",
+            hint="for example: `yurt serve tensorboard @last`, or `yurt serve tensorboard --logdir '$SCRATCH/logs'`",
+        )
+    if folder:
+        return Wanted(program="tensorboard", folder=_on_site(folder, context)), context
+    entries = which(folders.store(), names)
+    where = _one_context(entries, context)
+    labels = of_runs([entry.run for entry in entries])
+    links = {labels[entry.run.id].replace("/", "_"): entry.run.folder for entry in entries}
+    return Wanted(program="tensorboard", links=links), where
+
+
+def store_of(name: str, path: str, context: str) -> tuple[Wanted, str]:
+    """Return the store that MLflow shows, and the context: a path of the site, or that of a run. UserError."""
+    if not name and not path:
+        path = place_of("mlflow")
+    if bool(name) == bool(path):
+        raise UserError(
+            "say what MLflow shows: either a run, or a store with --store",
+            code="usage",
+            hint="for example: `yurt serve mlflow @last`, or `yurt serve mlflow --store '$SCRATCH/mlflow.db'`",
+        )
+    if path:
+        return Wanted(program="mlflow", folder=_on_site(path, context)), context
+    entries = which(folders.store(), [name])
+    where = _one_context(entries, context)
+    return Wanted(program="mlflow", folder=f"{entries[0].run.folder}/{layout.OUTPUTS}/{MLRUNS}"), where
+
+
+def _on_site(path: str, context: str) -> str:
+    """Return a path on the site, with ~ and variables as they are there."""
+    place = contexts.site(contexts.current_name(context))
+    return folders.expand(place, facts_if_probed(place), path, "the path")
+
+
+def _one_context(entries: Sequence[Entry], context: str) -> str:
+    found = {entry.run.context for entry in entries}
+    if len(found) > 1:
+        raise UserError(
+            f"the runs are on {', '.join(sorted(found))}, and a service runs on one context",
+            code="usage",
+            hint="use `yurt tensorboard`, which downloads the event files",
+        )
+    (where,) = found
+    if context and context != where:
+        raise UserError(f"the runs are on {where}, not on {context}", code="usage", hint="leave out `--context`")
+    return where
 
 
 def serve(
@@ -123,7 +191,6 @@ def jupyter_command(**options: Any) -> int:
 
     Kernels open no ports, so the debugger of JupyterLab is switched off.
     """
-    from yurt.services.service_logs import notebooks_of
 
     return start(options, notebooks_of(options["folder"], call.current().context))
 
@@ -141,7 +208,6 @@ def tensorboard_command(runs: tuple[str, ...], **options: Any) -> int:
     For event files that are too large to download; `yurt tensorboard` downloads them and needs no job. The runs must be
     on one context. TensorBoard must be in the environment of the project.
     """
-    from yurt.services.service_logs import logs_of
 
     wanted, context = logs_of(runs, options["logdir"], call.current().context)
     return start(options, wanted, context=context)
@@ -158,7 +224,6 @@ def mlflow_command(run: str, **options: Any) -> int:
     For a store with artifacts that are too large to download; `yurt mlflow` brings runs together on this machine and
     needs no job. With RUN, shows what that run has logged. MLflow must be in the environment of the project.
     """
-    from yurt.services.service_logs import store_of
 
     wanted, context = store_of(run, options["store"], call.current().context)
     return start(options, wanted, context=context)

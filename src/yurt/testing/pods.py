@@ -52,10 +52,9 @@ from yurt.model.state import CANCELLED, Ending, Observation
 from yurt.model.storage import StorageReport, TierPlace, TierUse
 from yurt.model.waiting import EndedJob, WaitingJob
 from yurt.model.where import Answer, Forecast, Question
-from yurt.testing import pod_growth
+from yurt.testing import pod_parts as pod_growth
 from yurt.testing.pod import NODE, Pod
-from yurt.testing.pod_claims import PodClaims
-from yurt.testing.pod_exec import PodExec
+from yurt.testing.pod_parts import PodClaims, PodExec
 
 
 class Pods:

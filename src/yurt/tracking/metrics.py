@@ -17,7 +17,7 @@ from yurt.cli.values import Duration, Number
 from yurt.contexts import folders
 from yurt.errors import NotFoundError, UserError, YurtError
 from yurt.lifecycle import select
-from yurt.model import ids
+from yurt.model import ids, params
 from yurt.model.growth import Kind
 from yurt.model.params import shown
 from yurt.model.progress import Watch, unwatched
@@ -25,7 +25,28 @@ from yurt.model.result import Result
 from yurt.store import Entry, Store
 from yurt.tracking import follow as following
 from yurt.tracking.curves import Reader
-from yurt.tracking.labels import labels, varying
+
+
+def labels(entries: Sequence[Entry]) -> dict[str, str]:
+    """Return a name for each run or task, by id."""
+    vary = varying([entry.run.params for entry in entries])
+    found = {}
+    for entry in entries:
+        run = entry.run
+        given = [f"{key}={params.summary(run.params[key])}" for key in vary if key in run.params]
+        found[run.id] = " ".join([run.id, *([run.name] if run.name else []), *given])
+    return found
+
+
+def varying(sets: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the parameters that are not the same in all runs, by first occurrence."""
+    keys = dict.fromkeys(key for each in sets for key in each)
+    return [key for key in keys if len({_written(each, key) for each in sets}) > 1]
+
+
+def _written(values: dict[str, Any], key: str) -> bytes:
+    return msgspec.json.encode(values[key]) if key in values else b""
+
 
 KINDS: tuple[Kind, ...] = ("metrics", "events", "mlflow")
 

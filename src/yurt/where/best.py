@@ -3,22 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from yurt.backends.kinds import kind_of
 from yurt.contexts.facts import facts_if_probed
 from yurt.contexts.project import Project
 from yurt.envs.of_runs import choose
 from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
 from yurt.lifecycle.plan import command, holders, staging
 from yurt.lifecycle.plan.request import Request
+from yurt.model import layout
+from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
 from yurt.model.where import ExpectedStart, Starts
 from yurt.store import Store
 from yurt.where import allowed
 from yurt.where.everywhere import everywhere, why
-from yurt.where.transfer import Transfer, transfer
 from yurt.where.wanted import Wanted, of_request
+
+if TYPE_CHECKING:
+    from yurt.model.run import Run
+
+
+SPEED = 5e6
+"""Bytes per second that an upload is assumed to take."""
+
+BUILD = 120.0
+"""Seconds that a new environment is assumed to take."""
+
+NEWEST = 50
+"""How many runs of a context are searched for an environment of the project."""
+
+
+class Transfer(msgspec.Struct, frozen=True, kw_only=True):
+    """What must reach a context before a run can start there."""
+
+    seconds: float = 0.0
+    """How long it takes, by assumption."""
+    what: list[str] = []
+    """Its parts in words."""
+
+
+def transfer(store: Store, context: Context, label: str, *, builds: bool) -> Transfer:
+    """Return what a context lacks for a run of a project. `builds`: yurt builds an environment for the run."""
+    if kind_of(context.type).here:
+        return Transfer()
+    seconds, what = 0.0, list[str]()
+    if not store.code_at(context.name, label):
+        size = _code_size(store, label)
+        seconds += size / SPEED
+        what.append(f"{size / 1e6:.0f} MB of code at {SPEED / 1e6:.0f} MB/s")
+    if builds and not any(run.env is not None for run in _runs(store, context.name, label)):
+        seconds += BUILD
+        what.append(f"{BUILD / 60:.0f} min to build an environment")
+    return Transfer(seconds=seconds, what=what)
+
+
+def _code_size(store: Store, label: str) -> int:
+    """Return the size of the newest snapshot of a project; 0 if it has never run."""
+    for entry in store.newest(1, where={"project": [label]}):
+        return entry.run.code.size
+    return 0
+
+
+def _runs(store: Store, context: str, label: str) -> list[Run]:
+    found = store.newest(NEWEST, where={"context": [context]})
+    return [entry.run for entry in found if layout.same_folder(entry.run.project, label)]
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):

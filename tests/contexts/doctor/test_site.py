@@ -6,7 +6,7 @@ import pytest
 
 from tests import hints
 from yurt.backends.shell.doctor import Site, read, script
-from yurt.contexts.doctor import site
+from yurt.contexts.doctor import contexts as site
 from yurt.model.context import Context
 from yurt.model.disk import Quota, Space, read_quotas
 

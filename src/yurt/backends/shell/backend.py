@@ -7,6 +7,7 @@ import os
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.model import layout
 from yurt.model.facts import Facts
 from yurt.model.run import Plan, Resources, RunRef
-from yurt.model.site_words import whole
+from yurt.model.site_words import NodeName, whole
 from yurt.transport.base import Answer, Host, refusal
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from yurt.backends.shell.envs import ShellEnvs
     from yurt.backends.shell.exec import ShellExec
     from yurt.backends.shell.files import ShellFiles
-    from yurt.backends.shell.forward import ShellForward
     from yurt.backends.shell.workspaces import ShellWorkspaces
     from yurt.model.facts import Account
     from yurt.model.live import Live, LiveNode
@@ -37,6 +37,17 @@ if TYPE_CHECKING:
     from yurt.model.storage import StorageReport, TierPlace, TierUse
     from yurt.model.waiting import EndedJob, WaitingJob
     from yurt.model.where import Forecast, Question
+
+
+class ShellForward:
+    """Port forwarding of one context."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def forward(self, node: NodeName | None, port: int) -> AbstractContextManager[int]:
+        return self._host.forward(node, port)
+
 
 INCOMPLETE, NO_GIT, NO_BASE = 45, 46, 47
 """Exit codes of the script that receives code."""
@@ -98,7 +109,6 @@ class ShellBackend(ABC):
 
     @cached_property
     def forward(self) -> ShellForward:
-        from yurt.backends.shell.forward import ShellForward
 
         return ShellForward(self.host)
 

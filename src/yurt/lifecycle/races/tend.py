@@ -17,7 +17,10 @@ from yurt.contexts import connect
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle.outbox import claims
 from yurt.lifecycle.outbox.cancellations import request, tell_cancel
+from yurt.lifecycle.outbox.lost_start import left
+from yurt.lifecycle.races.candidates import as_new, current_plans, send
 from yurt.model import ids, layout
+from yurt.model.progress import unwatched
 from yurt.model.race import ONLY, current, merged, task_of
 from yurt.model.run import Plan, Race, Run, Status
 from yurt.model.state import RACED_ON
@@ -25,6 +28,35 @@ from yurt.model.tasks import Within
 from yurt.store import Entry, Store
 from yurt.store.races import placed
 from yurt.store.tasks import usual
+
+WHO = "its node failed"
+"""The text in ITEM.N.dead."""
+
+
+def go_on(store: Store, race: Race, lost: Plan, status: Status) -> list[str]:
+    """Submit a race again whose holder has ended for good; return warnings. The caller has the claim of the race.
+
+    YurtError: the arbiter does not respond, and nothing has changed; repeat it.
+    """
+    if not connect.responding_backend(race.arbiter).claims.give_up(race.folder, ONLY, lost.run.id, WHO):
+        return []
+    members = current_plans(store, race.id)
+    over = all(entry.status.final for entry, _plan in members)
+    reached = [plan for entry, plan in members if not store.draft(entry.run.id)]
+    made = [_again(plan, left(lost, status)) for plan in reached] if over else []
+    if not store.add_candidates(race.id, made, Status(), freed=[ONLY]):
+        return []
+    sent = send(store, [plan.run.context for plan in made], unwatched)
+    names = {plan.run.id: plan.run.context for plan in made}
+    return [f"{names.get(run, run)} rejected the race: {error.message}" for run, error in sent.refused.items()]
+
+
+def _again(plan: Plan, retries: int) -> Plan:
+    """Return the plan of a new candidate in the place of an old one."""
+    fresh = as_new(plan.later())
+    policy = msgspec.structs.replace(fresh.run.restart_policy, retries=retries)
+    return msgspec.structs.replace(fresh, run=msgspec.structs.replace(fresh.run, restart_policy=policy))
+
 
 BEGUN = ("running", "starting", "requeued", "unknown")
 """States of a candidate whose job may have asked who holds the claim."""
@@ -90,10 +122,9 @@ def _lost_its_node(look: Look, holders: dict[int, str]) -> tuple[Entry, Plan] | 
 
 
 def _go_on(store: Store, race: Race, lost: Entry, plan: Plan) -> list[str]:
-    from yurt.lifecycle.races import again  # rarely needed
 
     try:
-        return again.go_on(store, race, plan, lost.status)
+        return go_on(store, race, plan, lost.status)
     except YurtError as error:
         return [f"race {race.id} does not go on yet: {error.message}"]
 
