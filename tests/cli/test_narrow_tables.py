@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from tests.lifecycle.test_run import FACTS
 from tests.user import User
 from yurt.cli import command_cell
-from yurt.cli.tally_bar import TallyBar
+from yurt.cli.bars import TallyBar
 from yurt.contexts import probe as context_probe
 from yurt.lab import commands as lab
 from yurt.lab.manage import ClusterStatus, HostStatus, LabStatus

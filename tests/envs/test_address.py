@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yurt.envs.address import address
 from yurt.envs.declared import Broken, Declared
+from yurt.envs.of_runs.prepare import address
 from yurt.envs.target import Target
 from yurt.errors import UserError
 

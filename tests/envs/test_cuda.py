@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from yurt.envs import cuda, resolve, uv_program, wheels
+from yurt.envs import resolve, uv_program, wheels
 from yurt.envs.declared import named
 from yurt.envs.indexes import Settings
 from yurt.envs.lock import Lock
+from yurt.envs.of_runs import prepare as cuda
 from yurt.envs.target import Target
 from yurt.errors import UserError
 

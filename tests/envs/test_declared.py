@@ -8,7 +8,7 @@ import pytest
 
 from tests.envs.conftest import write
 from yurt.envs.declared import declarations, named
-from yurt.envs.installable import installable
+from yurt.envs.resolve import installable
 from yurt.errors import UserError
 
 PYPROJECT = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yurt.lifecycle import last_jobs
+from yurt.lifecycle import prune_all as last_jobs
 from yurt.model.progress import Event
 from yurt.model.run import State
 from yurt.model.state import Observation

@@ -19,7 +19,7 @@ from tests.lifecycle.test_prune import split
 from yurt.backends.job import script
 from yurt.backends.shell.removal import tools
 from yurt.lab import Lab
-from yurt.lifecycle import last_jobs
+from yurt.lifecycle import prune_all as last_jobs
 from yurt.model.run import Status
 from yurt.store import Store
 from yurt.testing.runs import PATIENT

@@ -1,8 +1,7 @@
 """Samples of what a run used: totals and curves, from whole and from damaged files."""
 
-from yurt.model.usage import Usage
+from yurt.model.usage import Usage, tasks_usage
 from yurt.model.usage_samples import curve, samples, usage
-from yurt.model.usage_tasks import tasks_usage
 
 TWO_STARTS = b"""\
 = 1 1 4 2048

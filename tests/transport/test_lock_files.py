@@ -8,7 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from yurt.transport import lock_files, sockets
+from yurt.transport import sockets
+from yurt.transport import sockets as lock_files
 
 HOLDER = """
 import os, sys, time

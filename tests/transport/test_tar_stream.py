@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from yurt.errors import RefusedError
-from yurt.transport import tar_stream
+from yurt.transport import tar_copy as tar_stream
 
 
 def test_an_archive(tmp_path: Path) -> None:

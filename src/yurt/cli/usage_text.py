@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from yurt.cli import call
 from yurt.model import time_limit
 from yurt.model.advice import memory, span
-from yurt.model.usage import Usage
-from yurt.model.usage_tasks import TasksUsage
+from yurt.model.usage import TasksUsage, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

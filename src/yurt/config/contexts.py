@@ -166,7 +166,7 @@ def own_lines(body: dict[str, Any], lines: dict[tuple[str, ...], int]) -> dict[s
 
 def put(file: Path, new: Iterable[Context]) -> None:
     """Add contexts, or replace those with the same name; the rest of the file is unchanged."""
-    from yurt.config.contexts_change import change
+    from yurt.config.contexts_text import change
 
     made = {context.name: _checked(context) for context in new}
     change(file, lambda text, existing: _with(text, existing, made))
@@ -174,7 +174,7 @@ def put(file: Path, new: Iterable[Context]) -> None:
 
 def merge(file: Path, new: ContextsFile, *, replace: bool = False) -> Merged:
     """Add the contexts of another file, all or none. UserError if one exists with other values, without `replace`."""
-    from yurt.config.contexts_change import change
+    from yurt.config.contexts_text import change
 
     done: list[Merged] = []
 
@@ -227,7 +227,7 @@ def _differing(file: Path, existing: ContextsFile, new: ContextsFile, *, replace
 
 def remove(file: Path, names: Iterable[str]) -> None:
     """Remove contexts from the file; missing names are ignored."""
-    from yurt.config.contexts_change import change
+    from yurt.config.contexts_text import change
 
     removed = set(names)
 
@@ -251,7 +251,7 @@ def copy(file: Path, source: str, target: str) -> None:
 
     NotFoundError if the source does not exist; UserError if the target exists or has an invalid name.
     """
-    from yurt.config.contexts_change import change, parses_to
+    from yurt.config.contexts_text import change, parses_to
 
     existing = load(file)
     _existing(file, existing, source)
@@ -277,7 +277,7 @@ def copy(file: Path, source: str, target: str) -> None:
 
 def use(file: Path, name: str) -> None:
     """Make a context the current one. NotFoundError if it does not exist."""
-    from yurt.config.contexts_change import change
+    from yurt.config.contexts_text import change
 
     _existing(file, load(file), name)
 
@@ -311,8 +311,7 @@ def replace_body(file: Path, name: str, body: str, *, was: str) -> None:
     file is then unchanged.
     """
     from yurt.config import contexts_text
-    from yurt.config.contexts_change import change
-    from yurt.config.contexts_text import parse
+    from yurt.config.contexts_text import change, parse
 
     def edit(text: str, existing: ContextsFile) -> tuple[str, ContextsFile]:
         from yurt.config import splice

@@ -17,11 +17,33 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from yurt.envs import pyproject, requirements, tags, uv_lock
+from yurt.envs import pyproject, requirements, uv_lock
 from yurt.envs.declared import Declared
 from yurt.envs.lock import Lock, normal
 from yurt.envs.target import Target
 from yurt.model.env import SiteWheel
+
+
+def ranks_of(target: Target) -> dict[str, int]:
+    """Return the tags of wheels that can be installed on the target; the best one has the lowest number."""
+    from packaging import tags
+
+    major, minor = (int(each) for each in target.python_version.split("."))
+    own = tags.cpython_tags((major, minor), platforms=target.pip_platforms)
+    others = tags.compatible_tags((major, minor), f"cp{major}{minor}", target.pip_platforms)
+    return {str(tag): number for number, tag in enumerate([*own, *others])}
+
+
+def rank_of(file: str, ranks: dict[str, int]) -> int | None:
+    """Return the rank of a wheel by its file name; None for one that cannot be installed."""
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+    try:
+        own = parse_wheel_filename(file)[3]
+    except InvalidWheelFilename:
+        return None
+    return min((ranks[str(tag)] for tag in own if str(tag) in ranks), default=None)
+
 
 PINS = "preferred.txt"
 STUBS = "wheelhouse"
@@ -42,11 +64,11 @@ class Offer(msgspec.Struct, frozen=True):
 
 def offers(wheels: Iterable[SiteWheel], target: Target) -> list[Offer]:
     """Return the wheels that can be installed on the target."""
-    ranks = tags.ranks(target)
+    ranks = ranks_of(target)
     found: list[Offer] = []
     for wheel in wheels:
         file = wheel.path.rpartition("/")[2]
-        rank = tags.rank(file, ranks)
+        rank = rank_of(file, ranks)
         python = HeaderParser().parsestr(wheel.metadata)["Requires-Python"] or ""
         try:
             name, version, _build, _tags = parse_wheel_filename(file)

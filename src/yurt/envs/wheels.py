@@ -22,10 +22,11 @@ from urllib.parse import unquote
 
 import msgspec
 
-from yurt.envs import indexes, pyproject, repository, requirements, resolve, tags, uv_program
+from yurt.envs import indexes, pyproject, repository, requirements, resolve, uv_program
 from yurt.envs.download import Downloader
 from yurt.envs.lock import Lock, normal
 from yurt.envs.target import Target
+from yurt.envs.wheelhouse import rank_of, ranks_of
 from yurt.errors import UserError
 from yurt.model.progress import Event, Watch, unwatched
 
@@ -168,7 +169,7 @@ def choose(
         if done.code:
             raise resolve.failed(done.err, "the lock", target)
         packages: list[dict[str, Any]] = tomllib.loads(done.out).get("packages", [])
-        hashes, ranks = lock.hashes(), tags.ranks(target)
+        hashes, ranks = lock.hashes(), ranks_of(target)
         return [
             _packed(each, cache, builds)
             if "vcs" in each
@@ -214,7 +215,7 @@ def _file(name: str, file: dict[str, Any], folder: Path) -> Choice:
 
 def _rank(choice: Choice, ranks: dict[str, int]) -> int | None:
     """Return the rank of a file, source code last; None for a wheel that cannot be installed."""
-    return len(ranks) if choice.source else tags.rank(choice.file, ranks)
+    return len(ranks) if choice.source else rank_of(choice.file, ranks)
 
 
 def _passwords(pip: indexes.Settings, lock: Lock) -> dict[str, tuple[str, str]]:

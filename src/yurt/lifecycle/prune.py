@@ -24,7 +24,7 @@ from yurt.contexts import connect, folders
 from yurt.errors import RefusedError, YurtError
 from yurt.lifecycle import prune_envs
 from yurt.lifecycle.files.missing_copies import Missing, describe, missing_copies
-from yurt.lifecycle.last_jobs import observe_until_left
+from yurt.lifecycle.prune_all import observe_until_left
 from yurt.lifecycle.prune_envs import PrunedEnv
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.refresh import refresh_contexts

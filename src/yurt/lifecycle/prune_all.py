@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
@@ -11,7 +12,6 @@ from yurt.contexts import connect, folders
 from yurt.contexts.facts import facts_if_probed
 from yurt.errors import RefusedError
 from yurt.lifecycle.files.missing_copies import missing_copies
-from yurt.lifecycle.last_jobs import observe_until_left
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import with_tasks
@@ -22,7 +22,28 @@ from yurt.model.files import Held
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.result import Result
 from yurt.model.run import RunRef
+from yurt.model.state import Observation
 from yurt.store import Store
+
+PAUSES = (0.5, 1.0, 2.0, 4.0)
+"""Seconds between the queries. A node that does not answer keeps its jobs for much longer; then the run is kept."""
+
+
+def observe_until_left(
+    query: Callable[[], Mapping[str, Observation]],
+    finished: Callable[[], Collection[str]],
+    watch: Watch,
+) -> Mapping[str, Observation]:
+    """Query until no job of a finished run is running, for a few seconds at most. Returns the last observations."""
+    seen = query()
+    for pause in PAUSES:
+        ending = [run for run in finished() if run in seen and seen[run].live == "running"]
+        if not ending:
+            break
+        watch(Event(f"waiting until {'1 job has' if len(ending) == 1 else f'{len(ending)} jobs have'} left the queue"))
+        time.sleep(pause)
+        seen = query()
+    return seen
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from yurt.cli import call, render
+from yurt.cli.bars import STYLES, TallyBar
 from yurt.cli.declare import ONLY_CONTEXT, option, verb
 from yurt.cli.listing import Drawn, listing
-from yurt.cli.tally_bar import STYLES, TallyBar
 from yurt.cli.values import Number
 from yurt.config import paths
 from yurt.contexts import early_answer

@@ -10,7 +10,8 @@ import msgspec
 
 from yurt.errors import YurtError
 from yurt.model import layout
-from yurt.model.run import FINAL
+from yurt.model.pending import Awaited
+from yurt.model.run import FINAL, Run
 from yurt.model.usage import Usage
 from yurt.model.usage_samples import UsageCurve
 from yurt.store import Entry, Mirrored, Store
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
     from yurt.lifecycle.causes.failed import Cause
     from yurt.lifecycle.causes.rules import Rule
     from yurt.model.pending import Pending
+
+
+def awaited(store: Store, run: Run) -> list[Awaited]:
+    """Return the runs that a run depends on and that have not completed."""
+    found = [(after, store.get(after.run)) for after in run.after]
+    every = [
+        Awaited(run=after.run, state=entry.status.state if entry is not None else None, ended=after.ended)
+        for after, entry in found
+    ]
+    return [each for each in every if each.state != "completed"]
 
 
 def cause(store: Store, entry: Entry, kept: Mirrored | None) -> Cause | None:
@@ -57,7 +68,6 @@ def pending(store: Store, entry: Entry) -> Pending | None:
 
     if entry.status.state not in waits.STATES:
         return None
-    from yurt.lifecycle.awaited import awaited
 
     found = waits.pending(entry.run, entry.status, None, 0, after=awaited(store, entry.run))
     return msgspec.structs.replace(found, waited=None)  # it would differ between machines

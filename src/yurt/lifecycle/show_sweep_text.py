@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from yurt.cli import call, render
+from yurt.cli.bars import STYLES, TallyBar
 from yurt.cli.listing import listing
-from yurt.cli.tally_bar import STYLES, TallyBar
 from yurt.errors import UserError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from yurt.model.race import RaceCandidate
 from yurt.model.run import FINAL, Run, Status
 from yurt.model.sweep_table import Column, TaskRow
 from yurt.model.tally import BAD
-from yurt.model.usage_tasks import TasksUsage, tasks_usage
+from yurt.model.usage import TasksUsage, tasks_usage
 from yurt.model.verdict import Verdict, verdict_of
 from yurt.store import Entry, Store
 from yurt.store.tracked import Tracked

@@ -16,7 +16,6 @@ from yurt.config import facts as recorded_facts
 from yurt.contexts import connect, folders
 from yurt.contexts.facts import facts_if_probed
 from yurt.errors import YurtError
-from yurt.lifecycle.awaited import awaited
 from yurt.lifecycle.causes import amounts
 from yurt.lifecycle.causes import pending as waits
 from yurt.lifecycle.causes.failed import Cause
@@ -25,7 +24,7 @@ from yurt.lifecycle.fresh import is_fresh
 from yurt.lifecycle.refresh import archive, causes
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import name_warnings, which
-from yurt.lifecycle.show_here import usage
+from yurt.lifecycle.show_here import awaited, usage
 from yurt.model.advice import unused_gpu
 from yurt.model.live import NodeTrouble
 from yurt.model.pending import Awaited, Pending

@@ -20,11 +20,12 @@ from yurt.model.site_words import whole
 from yurt.storage import here, transfer
 from yurt.storage.contents import missing
 from yurt.storage.spots import Spot
-from yurt.transport import protected, tar_stream
+from yurt.transport import protected
+from yurt.transport import tar_copy as tar_stream
 from yurt.transport.base import refusal
 from yurt.transport.pour import pour
 from yurt.transport.rsync_copy import HINT
-from yurt.transport.tar_stream import Entry
+from yurt.transport.tar_copy import Entry
 
 SCRIPT = Path(__file__).parent / "pack.sh"
 INCOMPLETE = 45

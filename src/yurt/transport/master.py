@@ -245,9 +245,7 @@ class Master:
                 Path(f"{self.socket}.{ending}").unlink(missing_ok=True)
             self._note_session_settings(rows)
             with contextlib.suppress(OSError):
-                from yurt.transport import lock_files  # not needed while a master is open
-
-                lock_files.collect(self.socket.parent)
+                sockets.collect(self.socket.parent)
             if prompt:
                 self._await_own_session()
         return code, output

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from yurt.model import rsync_totals
 from yurt.model.disk import number
 from yurt.model.files import Progress, unreported
+
+FILES, CREATED = "Number of files", "Number of created files"
+TRANSFERRED, SIZE = "Number of regular files transferred", "Total transferred file size"
+DELETED = "Number of deleted files"
+
+
+def total(line: str) -> tuple[str, int, dict[str, int]] | None:
+    """Return the name, the number and the numbers by kind of a line `Number of files: 5 (reg: 3, link: 1, dir: 1)`."""
+    name, colon, rest = line.partition(": ")
+    whole, _space, kinds = rest.partition(" ")
+    found = number(whole)
+    if not colon or found is None:
+        return None
+    pairs = (each.partition(": ") for each in kinds.strip("()").split(", "))
+    return name, found, {kind: each for kind, _colon, count in pairs if (each := number(count)) is not None}
+
 
 TOTALS = ["--no-human-readable", "--info=progress2,stats2"]
 """Options that make rsync print what `Report` reads: progress and totals."""
@@ -64,7 +79,7 @@ class Report:
         elif line.startswith(SKIPPING) and line.endswith('"'):
             self.skipped.append(line[len(SKIPPING) : -1])
         else:
-            found = rsync_totals.total(line)
+            found = total(line)
             return found is not None and self._add(*found)
         return True
 
@@ -81,15 +96,15 @@ class Report:
 
     def _add(self, what: str, number: int, kinds: Mapping[str, int]) -> bool:
         """Note a total; return whether it is one."""
-        if what == rsync_totals.FILES:
+        if what == FILES:
             self.matched = kinds.get("reg", 0) + kinds.get("link", 0)
-        elif what == rsync_totals.DELETED:
+        elif what == DELETED:
             self.deleted = number
-        elif what == rsync_totals.SIZE:
+        elif what == SIZE:
             self.size = number
-        elif what == rsync_totals.TRANSFERRED:
+        elif what == TRANSFERRED:
             self.files += 0 if self._each else number
-        elif what == rsync_totals.CREATED:
+        elif what == CREATED:
             self.files += 0 if self._each else kinds.get("link", 0)
         else:
             return False

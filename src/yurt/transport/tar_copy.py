@@ -5,24 +5,145 @@ Files appear only when they are complete; those with equal size and time are not
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
+import stat
+import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from yurt.errors import RefusedError
 from yurt.model.data import Moved
 from yurt.model.files import Progress
 from yurt.model.site_words import count
-from yurt.transport import protected, tar, tar_stream
+from yurt.transport import protected, tar
 from yurt.transport.base import Host, refusal
 from yurt.transport.pour import Source, pour
 from yurt.transport.rsync_process import PARTIAL, SILENCE
 from yurt.transport.side import Side
 from yurt.transport.stream import Stream
-from yurt.transport.tar_stream import Entry
+
+CHUNK = 1 << 20
+END = b"\0" * 1024
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A file, link or folder of this machine, and its name in the archive."""
+
+    path: str
+    name: str
+    mode: int
+    size: int
+    """Bytes of a file; 0 for anything else."""
+    modified_ns: int
+    link: str = ""
+    """Where a link points; empty for anything else."""
+
+    @property
+    def is_folder(self) -> bool:
+        return stat.S_ISDIR(self.mode)
+
+
+def walk(root: str) -> tuple[list[Entry], list[str]]:
+    """Return the content of a folder, sorted, and the special files in it. OSError if a folder cannot be read."""
+    found: list[Entry] = []
+    special: list[str] = []
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for folder, folders, files in os.walk(root, onerror=fail):
+        folders.sort()
+        for name in [*folders, *files]:
+            path = os.path.join(folder, name)  # noqa: PTH118
+            each = entry(path, os.path.relpath(path, root))
+            if each is None:
+                special.append(os.path.relpath(path, root))
+            else:
+                found.append(each)
+    return sorted(found, key=lambda each: os.fsencode(each.name)), special
+
+
+def entry(path: str, name: str) -> Entry | None:
+    """Return a file, link or folder as an entry of this name; None for a special file."""
+    facts = os.lstat(path)
+    if stat.S_ISLNK(facts.st_mode):
+        return Entry(path, name, facts.st_mode, 0, facts.st_mtime_ns, os.readlink(path))
+    if stat.S_ISREG(facts.st_mode) or stat.S_ISDIR(facts.st_mode):
+        size = facts.st_size if stat.S_ISREG(facts.st_mode) else 0
+        return Entry(path, name, facts.st_mode, size, facts.st_mtime_ns)
+    return None
+
+
+def size(entries: Sequence[Entry]) -> int:
+    """Return the bytes of the archive."""
+    return sum(len(_header(each)) + _padded(each.size) for each in entries) + len(END)
+
+
+def chunks(entries: Sequence[Entry], start: int = 0) -> Iterator[bytes]:
+    """Yield the archive from byte `start` on. Files before it are not read. RefusedError if a file changes."""
+    at = 0
+    for each in entries:
+        header = _header(each)
+        whole = len(header) + _padded(each.size)
+        if at + whole > start:
+            skip = max(0, start - at)
+            if skip < len(header):
+                yield header[skip:]
+            if each.size:
+                yield from _content(each, max(0, skip - len(header)))
+        at += whole
+    yield END[max(0, start - at) :]
+
+
+def _header(each: Entry) -> bytes:
+    info = tarfile.TarInfo(each.name)
+    info.mode = stat.S_IMODE(each.mode) & 0o777
+    info.mtime = each.modified_ns // 10**9
+    if each.link:
+        info.type, info.linkname = tarfile.SYMTYPE, each.link
+    elif each.is_folder:
+        info.type = tarfile.DIRTYPE
+    else:
+        info.size = each.size
+    return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+
+
+def _padded(count: int) -> int:
+    return -(-count // 512) * 512
+
+
+def _content(each: Entry, skip: int) -> Iterator[bytes]:
+    with open(each.path, "rb") as file:  # noqa: PTH123
+        left = each.size - skip
+        if left > 0:
+            file.seek(skip)
+        while left > 0:
+            part = file.read(min(CHUNK, left))
+            if not part:
+                raise _changed(each)
+            left -= len(part)
+            yield part
+        facts = os.fstat(file.fileno())
+        if (facts.st_size, facts.st_mtime_ns) != (each.size, each.modified_ns):
+            raise _changed(each)
+    rest = _padded(each.size) - max(each.size, skip)
+    if rest > 0:
+        yield b"\0" * rest
+
+
+def _changed(each: Entry) -> RefusedError:
+    return RefusedError(
+        f"'{os.fsencode(each.path).decode(errors='replace')}' changed while it was read",
+        code="cannot-write",
+        hint="run the command again",
+    )
+
 
 PREPARE = (
     r"""
@@ -88,8 +209,8 @@ def put(side: Side, sources: Sequence[str], progress: Progress, *, folder: bool)
     base, name = (side.path, "") if folder else posixpath.split(side.path)
     for source in sources:
         root, below = source.rstrip("/"), "" if source.endswith("/") else posixpath.basename(source.rstrip("/"))
-        found, special = tar_stream.walk(root) if Path(root).is_dir() else ([], [])
-        own = tar_stream.entry(root, "") if below else None
+        found, special = walk(root) if Path(root).is_dir() else ([], [])
+        own = entry(root, "") if below else None
         if own is not None:
             found = [own, *found] if own.is_folder else [own]
         named = name or below
@@ -102,7 +223,7 @@ def put(side: Side, sources: Sequence[str], progress: Progress, *, folder: bool)
     total, done = sum(each.size for each in wanted), 0
     for number, batch in enumerate(_batches(wanted)):
         every = [*(folders if number == 0 else []), *batch]
-        _send(host, (base, ""), partial(tar_stream.chunks, every), Part(done, total, progress))
+        _send(host, (base, ""), partial(chunks, every), Part(done, total, progress))
         done += sum(each.size for each in batch)
     return Moved(files=len(wanted), size=total, unchanged=len(files) - len(wanted), skipped=skipped, way="tar")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -15,8 +16,7 @@ from yurt.config import paths, trust
 from yurt.contexts.facts import internet_of_nodes
 from yurt.contexts.folders import env_folders
 from yurt.contexts.person import person
-from yurt.envs import cuda
-from yurt.envs.address import address
+from yurt.envs import pyproject, requirements
 from yurt.envs.declared import Declared
 from yurt.envs.lock import Lock
 from yurt.envs.of_runs import conda, locks
@@ -28,9 +28,74 @@ from yurt.envs.target import Target
 from yurt.errors import RefusedError, YurtError
 from yurt.model import layout
 from yurt.model.context import Context
+from yurt.model.digest import sha256_name
 from yurt.model.env import EnvBuild, EnvPlace, EnvTools, RunEnv
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
+
+BACKENDS = (((12, 8), "cu128"), ((12, 0), "cu126"), ((11, 0), "cu118"))
+"""The least CUDA version of a driver, and the builds of PyTorch for it in the words of uv; the first that fits."""
+
+RUNTIME = re.compile(r"nvidia-cuda-runtime(-cu\d+)?")
+
+
+def needed(lock: Lock) -> str:
+    """Return the CUDA version that PyTorch in a lock was built for, such as `13.2`; empty without PyTorch or CUDA."""
+    versions = {each.name: each.version for each in lock.packages}
+    if "torch" not in versions:
+        return ""
+    found = [version for name, version in versions.items() if RUNTIME.fullmatch(name)]
+    return ".".join(found[0].split(".")[:2]) if found else ""
+
+
+def is_too_new(lock: Lock, driver: str) -> bool:
+    """Whether a lock has a PyTorch that does not run with a driver; False if one of the versions is not known."""
+    wanted = needed(lock)
+    return bool(driver and wanted) and _numbers(driver)[0] < _numbers(wanted)[0]
+
+
+def backend(driver: str) -> str:
+    """Return the value of uv's `--torch-backend` for a driver; empty if there is no PyTorch for it."""
+    return next((name for least, name in BACKENDS if _numbers(driver) >= least), "")
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    parts = [int(part) for part in re.findall(r"\d+", version)[:2]]
+    return (*parts, 0, 0)[:2]  # type: ignore[return-value]
+
+
+def address(
+    declared: Declared, target: Target, modules: Sequence[str], *, wheelhouse: Sequence[str] = (), salt: str = ""
+) -> str:
+    """Return 16 hexadecimal digits. Comments in requirements files and line ends make no difference.
+
+    The order of modules matters, as the order of loading them does. UserError for a broken declaration.
+    """
+    declared.check()
+    parts: dict[str, Any] = {
+        "kind": declared.kind,
+        "files": {name: _content(declared, name) for name in declared.files},
+        "extras": sorted(declared.extras),
+        "groups": sorted(declared.groups),
+        "modules": list(modules),
+        "target": [target.python_version, target.machine, target.libc_family],
+        "salt": salt,
+    }
+    if wheelhouse:
+        parts["wheelhouse"] = list(wheelhouse)
+    digest = sha256_name(msgspec.json.encode(parts, order="deterministic", enc_hook=str))
+    return digest[:16]
+
+
+def _content(declared: Declared, name: str) -> Any:
+    """Return the part of a file that decides what is installed."""
+    text = declared.text(name)
+    if name == "pyproject.toml":
+        return pyproject.relevant(text)
+    if name.endswith((".toml", ".lock")) or (declared.kind == "conda" and name == declared.title):
+        return text
+    return requirements.canonical(text)
+
 
 WORTH_UV = 20
 """From so many packages on, a site that lacks uv gets it: it installs them in a fraction of the time of pip."""
@@ -175,8 +240,8 @@ def _torch(declared: Declared, context: Context, tools: EnvTools, lock: Lock, dr
     """Return which builds of PyTorch the driver needs instead of the usual ones; empty if those are right."""
     can_choose = declared.kind != "uv" and not context.wheelhouse and (tools.uv or can_give_uv(tools))
     if context.env_cuda == "cpu":
-        return "cpu" if can_choose and cuda.needed(lock) else ""
-    return cuda.backend(driver) if can_choose and cuda.is_too_new(lock, driver) else ""
+        return "cpu" if can_choose and needed(lock) else ""
+    return backend(driver) if can_choose and is_too_new(lock, driver) else ""
 
 
 def _matched(resolve: Callable[..., Lock], torch: str, usual: Lock) -> Lock:
@@ -194,10 +259,10 @@ def _driver(context: Context, facts: Facts, tools: EnvTools) -> str:
 
 
 def _too_new(declared: Declared, context: Context, lock: Lock, driver: str) -> list[str]:
-    if lock.torch_backend or not cuda.is_too_new(lock, driver):
+    if lock.torch_backend or not is_too_new(lock, driver):
         return []
     return [
-        f"PyTorch of {declared.title} is built for CUDA {cuda.needed(lock)}, but the driver of {context.name} supports"
+        f"PyTorch of {declared.title} is built for CUDA {needed(lock)}, but the driver of {context.name} supports"
         f" {driver} only; declare an older version of torch, or set `env_cuda: none` to leave it"
     ]
 
