@@ -25,8 +25,7 @@ from yurt.backends.slurm.backend import SlurmBackend
 from yurt.cli import render
 from yurt.config import facts as recorded_facts
 from yurt.config import paths
-from yurt.contexts import connect as node_keys
-from yurt.contexts import facts
+from yurt.contexts import facts, node_keys
 from yurt.contexts.project import code_folder
 from yurt.dev import desks, holder, ssh_config, views
 from yurt.dev import find as dev_find

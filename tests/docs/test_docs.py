@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -242,8 +243,18 @@ def test_reference_is_up_to_date(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 def test_every_kind_of_envelope_has_a_schema() -> None:
-    sources = "".join(path.read_text() for path in (ROOT / "src" / "yurt").rglob("*.py"))
-    kinds = set(re.findall(r'(?:render\.(?:show|stream)\(\s*|\bkind=)"([a-z-]+)"', sources))
+    """Kinds are given to a Result, to a subclass of it, or to a function that makes or prints one."""
+    trees = [ast.parse(path.read_text()) for path in (ROOT / "src" / "yurt").rglob("*.py")]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    results = {"Result"} | {each.name for each in classes if any("Result" in ast.unparse(base) for base in each.bases)}
+    kinds = set()
+    for node in calls:
+        name = ast.unparse(node.func).rpartition(".")[2]
+        given = [each.value for each in node.keywords if each.arg == "kind"]
+        given += node.args[:1] if ast.unparse(node.func) in ("render.show", "render.stream") else []
+        if name in results or name.islower():
+            kinds |= {each.value for each in given if isinstance(each, ast.Constant)}
     assert kinds and kinds | {"error"} == {file.stem for file in (ROOT / "schema").glob("*.json")}
 
 

@@ -8,9 +8,11 @@ import msgspec
 
 from yurt.contexts import folders
 from yurt.errors import RefusedError, YurtError
+from yurt.homes import config, gate, ledger, rounds, watcher
 from yurt.lifecycle.refresh.archive import catch_up_elsewhere
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.steps import STEPS
+from yurt.lifecycle.syncing import waiting
 from yurt.model.progress import Watch, unwatched
 from yurt.model.result import Result
 from yurt.store import Store
@@ -56,8 +58,6 @@ def _sync_homes(store: Store, watch: Watch) -> tuple[list[str], list[str]]:
 
     All of them: what was changed on another place must reach the context of a run that waits.
     """
-    from yurt.homes import config, gate, rounds, watcher
-    from yurt.lifecycle.syncing import waiting
 
     homes = config.load()
     if homes is None or watcher.is_running():
@@ -94,7 +94,6 @@ def _next_claim(store: Store) -> float | None:
 
 def _next_sync() -> float | None:
     """Return when the interval of homes.yaml is over; None if it has none."""
-    from yurt.homes import config, ledger
 
     homes = config.load()
     if homes is None or homes.interval_seconds is None:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from yurt.agent import agent as verbs
 from yurt.cli import app, render
 from yurt.cli.app import Group, verb
 from yurt.cli.option_types import Number
+from yurt.cli.progress import watching
 
 if TYPE_CHECKING:
     from yurt.agent.start_stop import AgentStatus
@@ -133,8 +135,6 @@ def once() -> int:
     \b
         */5 * * * * $HOME/.local/bin/yurt agent once --quiet
     """
-    from yurt.agent import agent as verbs
-    from yurt.cli.progress import watching
 
     with watching() as watch:
         found = verbs.once(watch=watch)

@@ -16,8 +16,7 @@ from yurt import __version__
 from yurt.agent import agent, process, units
 from yurt.agent.loop import BUDGET, Done, Loop
 from yurt.contexts import agent_state as state
-from yurt.contexts import connect as traffic
-from yurt.contexts import folders
+from yurt.contexts import folders, traffic
 from yurt.contexts.agent_state import AgentState
 from yurt.errors import UserError, YurtError
 from yurt.model.resources import parse_seconds

@@ -15,9 +15,11 @@ from yurt.config import contexts
 from yurt.contexts import folders
 from yurt.contexts.fan_out import ready
 from yurt.errors import UserError
+from yurt.lifecycle.outbox.dependencies import following
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import plan as planning
 from yurt.lifecycle.plan.request import Request
+from yurt.lifecycle.select import which
 from yurt.model.grid import Axis, Grid, GridError, Sets, axis, checked, fixed, unique, zipped
 from yurt.model.run import After
 from yurt.store import Store
@@ -154,8 +156,6 @@ def _where(request: Request, context: str) -> tuple[Request, str]:
 
 
 def _after(index: Store, before: Sequence[str | Run], context: str, *, ended: bool) -> list[After]:
-    from yurt.lifecycle.outbox.dependencies import following
-    from yurt.lifecycle.select import which
 
     names = [each.id if isinstance(each, Run) else each for each in before]
     return following(which(index, names), context, ended=ended)

@@ -15,7 +15,7 @@ from yurt.lifecycle import ps
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.filters import passes, read_filters
 from yurt.lifecycle.refresh.refresh import refresh_contexts
-from yurt.lifecycle.select import which
+from yurt.lifecycle.select import begun, which
 from yurt.lifecycle.steps import STEPS
 from yurt.model import ids, params
 from yurt.model.site_words import Reading, one_each
@@ -228,7 +228,6 @@ class Run:
         """
         from yurt.lifecycle.fetch import fetch_runs
         from yurt.lifecycle.files.transfer import Wanted
-        from yurt.lifecycle.select import begun
 
         with _index() as index:
             entries, _warnings = begun(index, [self.id])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections.abc import Sequence
@@ -54,7 +55,6 @@ def _number(point: MetricPoint) -> float:
 def as_csv(found: Sequence[RunMetrics]) -> str:
     """Return all values as CSV (RFC 4180)."""
     import csv
-    import io
 
     out = io.StringIO(newline="")
     writer = csv.writer(out)

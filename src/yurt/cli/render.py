@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import sys
+import textwrap
+import time
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from yurt import __version__
 from yurt.cli import call
 from yurt.errors import YurtError
 
@@ -71,7 +75,6 @@ def as_bug(error: Exception, arguments: list[str]) -> Bug:
     """Write an unexpected exception to a report file and return an error that names the file."""
     import traceback
 
-    from yurt import __version__
     from yurt.config import paths
 
     text = f"yurt {__version__}, python {sys.version}\narguments: {arguments!r}\n\n"
@@ -91,8 +94,6 @@ def _print_json(envelope: dict[str, Any]) -> None:
     except UnicodeEncodeError:  # names of files may be invalid UTF-8, which JSON cannot contain
         text = msgspec.json.encode(_valid(msgspec.to_builtins(envelope))).decode()
     if not text.isascii() or "\x7f" in text:
-        import re
-
         # JSON allows these control characters, but a terminal obeys them.
         text = re.sub(r"[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text)
     sys.stdout.write(text + "\n")
@@ -163,8 +164,6 @@ def fact(label: str, text: str, room: int) -> None:
     """Print a label, `room` columns wide, and a text; on a terminal the text wraps between words, in its own column."""
     lines = [plain(text)]
     if visual():
-        import textwrap
-
         width = max(20, terminal_columns() - room)
         lines = textwrap.wrap(lines[0], width, break_long_words=False, break_on_hyphens=False)
     for at, line in enumerate(lines):
@@ -316,7 +315,6 @@ def span(seconds: float) -> str:
 
 def moment(at: float | None) -> str:
     """Return a timestamp in local time; empty for None."""
-    import time
 
     if at is None:
         return ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+import stat
 import sys
 from typing import TYPE_CHECKING
 
@@ -118,7 +119,6 @@ def _check_writers(folder: str, above: str, about: os.stat_result) -> None:
 
 def check_owner(file: str | Path, about: os.stat_result, opened: int | None = None) -> None:
     """UserError if another user than root owns a file or folder, or can write to it. `opened`: its descriptor."""
-    import stat
 
     from yurt.errors import UserError
     from yurt.node.writers import others_write

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,6 @@ def _in_yaml(file: Path) -> Project | None:
 def _in_toml(file: Path) -> Project | None:
     if not file.is_file() or "yurt" not in (text := text_of(file)):
         return None
-    import re
 
     from yurt.config import faults
     from yurt.model.context_check import Fault
@@ -122,7 +122,6 @@ def _in_toml(file: Path) -> Project | None:
 
 def _toml_lines(text: str) -> dict[tuple[str, ...], int]:
     """Return the line of every table and every key in the usual notation; tomllib does not report lines."""
-    import re
 
     found: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import subprocess
@@ -18,6 +19,7 @@ import msgspec
 from yurt.config.text import check_size
 from yurt.errors import UserError
 from yurt.model.grid import LIMIT
+from yurt.model.params import as_text
 
 SECONDS = 120.0
 """Time limit of a spec file; it may import the whole project."""
@@ -149,7 +151,6 @@ def _exit_of(code: int) -> str:
 
 def _described(error: msgspec.MsgspecError) -> str:
     """Describe an error with its place in words: `$.experiments[0].tags` is the tags of experiment 1."""
-    import re
 
     problem, _, path = str(error).partition(" - at ")
     place = re.search(r"experiments\[(\d+)\]\.(\w+)", path)
@@ -158,7 +159,6 @@ def _described(error: msgspec.MsgspecError) -> str:
 
 def variables(experiment: SpecExperiment) -> Mapping[str, str]:
     """Return the environment variables of an experiment; python_path becomes PYTHONPATH, as in mrunner."""
-    from yurt.model.params import as_text
 
     found = {key: as_text(value) for key, value in experiment.env.items() if value is not None}
     return {"PYTHONPATH": experiment.python_path, **found} if experiment.python_path else found

@@ -5,6 +5,7 @@ The text of a context is its own lines and the comments indented under it; comme
 
 from __future__ import annotations
 
+import io
 import re
 from typing import Any
 
@@ -75,7 +76,6 @@ def in_block_style(text: str) -> str:
     flow = section is not None and getattr(section[1], "flow_style", False) and section[1].value
     if root is None or (_is_block(root) and not flow):
         return text
-    import io
 
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -222,10 +223,6 @@ def add_command(
     Connects to the cluster, detects its partitions, accounts and storage, and writes context NAME. What is publicly
     known about a well-known cluster completes it (see `yurt context profiles`).
     """
-    import shlex
-
-    from yurt.config import contexts
-    from yurt.model.context import Context
 
     if name and named:
         raise click.UsageError(f"the context has two names, '{name}' and '{named}'; give one of them")

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from yurt.errors import YurtError
 from yurt.model.facts import Facts
 from yurt.model.run import Chosen, Plan, Resources, Status
@@ -52,7 +54,6 @@ def release_held(store: Store, runs: Runs, seen: Mapping[str, Observation]) -> N
 
 
 def _with_retry(status: Status) -> Status:
-    import msgspec
 
     return msgspec.structs.replace(status, retries=status.retries + 1, reason="the launch failed; retrying")
 
@@ -77,7 +78,6 @@ def avoiding(store: Store, context: str, resources: Resources, facts: Facts | No
 
 
 def _replace(resources: Resources, nodes: list[str]) -> Resources:
-    import msgspec
 
     return msgspec.structs.replace(resources, exclude_nodes=",".join(nodes))
 
@@ -93,7 +93,6 @@ def as_settings(nodes: Sequence[str]) -> list[Chosen]:
 
 def not_avoiding(plan: Plan) -> tuple[Plan, list[str]]:
     """Return the plan without the nodes that yurt itself excluded, and these nodes."""
-    import msgspec
 
     own = [each.value for each in plan.run.settings if each.key == "exclude_nodes" and each.source == AVOIDED]
     left = [node for node in (plan.run.resources.exclude_nodes or "").split(",") if node and node not in own]

@@ -11,9 +11,11 @@ from yurt.backends.kinds import kind_of
 from yurt.cli import call, render
 from yurt.cli.completers import context_names
 from yurt.cli.declare import argument, option, verb
+from yurt.cli.progress import watching
 from yurt.config import contexts
 from yurt.config import facts as cache
 from yurt.contexts import bad_nodes, connect, folders
+from yurt.contexts.cluster_text import print_cluster
 from yurt.contexts.facts import facts_if_probed
 from yurt.contexts.fan_out import side_by_side
 from yurt.errors import NotFoundError, UnreachableError, UserError, YurtError
@@ -197,8 +199,6 @@ def cluster_command(names: tuple[str, ...], every: bool, allow: tuple[str, ...])
     After a run fails because of a node, yurt avoids that node for three days. --allow lifts this early;
     `yurt run --nodelist` overrides it for one run.
     """
-    from yurt.cli.progress import watching
-    from yurt.contexts.cluster_text import print_cluster
 
     now = call.current()
     with watching() as watch:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from yurt.cli import app, render
 from yurt.cli.app import Group, context_names, verb
@@ -88,7 +89,6 @@ def _print_resolved(found: Resolved) -> None:
 
 
 def _text(value: Any) -> str:
-    import msgspec
 
     if value is None or value in ("", (), [], {}):
         return "not set" if app.plain() else "-"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING
 
@@ -13,28 +12,11 @@ from yurt.config import contexts, paths
 from yurt.contexts.facts import facts_of
 from yurt.errors import UnreachableError
 from yurt.model.context import Context
-from yurt.model.site_words import NodeName
 from yurt.transport.base import Host
-from yurt.transport.counts import commands, connections
 from yurt.transport.ssh import SshHost
 
 if TYPE_CHECKING:
     from yurt.backends.base import Backend, Files
-
-
-READ = "cat /etc/ssh/ssh_host_*_key.pub; ssh-keyscan -T 3 127.0.0.1 $(hostname -I) 2> /dev/null | sort -u; :"
-"""Prints the host keys of the node's sshd, on the node itself: those of the usual files, and those that it shows."""
-
-KEY = re.compile(r"(?:ssh|ecdsa|sk-ssh|sk-ecdsa)-[A-Za-z0-9@.-]+ [A-Za-z0-9+/=]+")
-
-
-def known_hosts(node: NodeName, printed: bytes) -> bytes:
-    """Return the lines about a node for a file of known hosts, from what READ printed; empty if there are none."""
-    found = dict.fromkeys(KEY.findall(printed.decode(errors="replace")))
-    return "".join(f"{node} {key}\n" for key in found).encode()
-
-
-__all__ = ["commands", "connections"]
 
 
 def backend(context: Context) -> Backend:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +14,9 @@ import click
 
 from yurt.cli import app, render
 from yurt.cli.app import context_names, verb
+from yurt.config.contexts import current_name
+from yurt.config.faults import editor
+from yurt.contexts import context as verbs
 from yurt.errors import UserError
 
 if TYPE_CHECKING:
@@ -24,10 +31,6 @@ def edit(name: str) -> None:
 
     Opens context NAME, or the current context, in $VISUAL, $EDITOR or vi.
     """
-    import tempfile
-
-    from yurt.config.contexts import current_name
-    from yurt.contexts import context as verbs
 
     name = name or current_name(app.current().context)
     was = verbs.text(name)
@@ -48,7 +51,6 @@ def edit(name: str) -> None:
 
 def _edited(name: str, file: Path, was: str) -> Result[Edited]:
     """Open the editor until the text is valid or the user gives up."""
-    from yurt.contexts import context as verbs
 
     while True:
         open_editor(file)
@@ -68,10 +70,6 @@ def _again(error: UserError) -> bool:
 
 def open_editor(file: Path) -> None:
     """Open a file in the user's editor and wait for it. UserError if that fails."""
-    import shlex
-    import subprocess
-
-    from yurt.config.faults import editor
 
     try:
         code = subprocess.call([*shlex.split(editor()), str(file)])
@@ -99,6 +97,5 @@ def _read(file: Path) -> str:
 
 
 def _clean(file: Path) -> None:
-    import shutil
 
     shutil.rmtree(file.parent, ignore_errors=True)

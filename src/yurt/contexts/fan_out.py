@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from threading import Lock
 from typing import TypeVar
 
@@ -48,7 +49,6 @@ def ready() -> None:
 def side_by_side(work: Callable[[Item], object], items: Sequence[Item], most: int = 8) -> None:
     """Call `work` for each item, up to `most` in parallel; the first error is raised when all are done."""
     from concurrent.futures import ThreadPoolExecutor
-    from contextvars import copy_context
 
     ready()
     with ThreadPoolExecutor(min(len(items), most)) as pool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from yurt.config import paths
+from yurt.config import contexts, paths
 from yurt.store import Store
 
 
@@ -18,6 +18,5 @@ def check_context(name: str) -> None:
         with Store(file) as index:
             if index.has_runs(name):
                 return
-    from yurt.config import contexts
 
     contexts.site(name)

@@ -11,7 +11,7 @@ from yurt.cli.declare import argument, option, verb
 from yurt.cli.values import Duration
 from yurt.config import contexts
 from yurt.contexts.facts import INTERNET, ask, ask_node, cautions
-from yurt.model.facts import Facts
+from yurt.model.facts import Facts, largest_array
 from yurt.model.progress import Watch, unwatched
 from yurt.model.result import Result
 
@@ -66,7 +66,6 @@ def probe_command(name: str, deep: bool, internet: str, timeout: float) -> None:
 
 def print_facts(facts: Facts) -> None:
     """Print a summary of a site."""
-    from yurt.model.facts import largest_array
 
     where = f"{facts.user}@{facts.host}"
     slurm_name = f"Slurm {facts.slurm_version} '{facts.cluster}'" if facts.slurm_version else "no Slurm"

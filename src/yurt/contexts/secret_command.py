@@ -8,6 +8,7 @@ import click
 
 from yurt.cli import render
 from yurt.cli.app import Group, verb
+from yurt.contexts import secret as verbs
 
 
 @click.group(cls=Group, examples=["yurt secret set HF_TOKEN", "yurt run --secret HF_TOKEN train.py"], context_help="")
@@ -29,7 +30,6 @@ def set_(name: str) -> None:
     On a terminal, prompts for the value without echoing it. Otherwise, reads the value from standard input and strips
     one trailing newline.
     """
-    from yurt.contexts import secret as verbs
 
     verbs.check_ready(name)
     done = verbs.keep(name, _value(name))
@@ -42,7 +42,6 @@ def list_() -> None:
 
     Values are never shown.
     """
-    from yurt.contexts import secret as verbs
 
     found = verbs.kept()
 
@@ -57,7 +56,6 @@ def list_() -> None:
 @click.argument("name", metavar="NAME")
 def remove(name: str) -> None:
     """Remove a secret from the keyring."""
-    from yurt.contexts import secret as verbs
 
     render.result(verbs.forget(name), lambda: print(f"{name} removed from the keyring"))
 

@@ -8,6 +8,7 @@ import msgspec
 
 from yurt.cli import call, render
 from yurt.cli.declare import argument, option, verb
+from yurt.cli.progress import watching_late
 from yurt.contexts import folders
 from yurt.dev import connect as dev_connect
 from yurt.dev import find as dev_find
@@ -102,7 +103,6 @@ def backup_command(name: str, check: bool) -> int:
     also made by the dev node itself, every 30 minutes and before it ends. Each also reads a part of the old ones
     again, --check reads all. Files whose backup is damaged are saved again from the workspace, as a new version.
     """
-    from yurt.cli.progress import watching_late
 
     with watching_late() as watch:
         found = backup(name, context=call.current().context, check=check, watch=watch)

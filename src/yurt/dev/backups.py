@@ -8,6 +8,8 @@ import msgspec
 
 from yurt.cli import call, render
 from yurt.cli.declare import argument, verb
+from yurt.cli.listing import listing
+from yurt.cli.progress import watching_late
 from yurt.dev import find as dev_find
 from yurt.dev.words import dev_names, named
 from yurt.errors import NotFoundError
@@ -63,7 +65,6 @@ def backups_command(name: str) -> int:
     Each version contains the whole workspace. Versions are on the shared disk of the site, so no dev node needs to run.
     Bring one back with `yurt dev restore --at VERSION`.
     """
-    from yurt.cli.progress import watching_late
 
     with watching_late() as watch:
         found = backups(name, context=call.current().context, watch=watch)
@@ -71,7 +72,6 @@ def backups_command(name: str) -> int:
 
 
 def _print(found: BackupList) -> None:
-    from yurt.cli.listing import listing
 
     if not found.versions:
         print(f"no backups of dev node '{found.name}' on {found.context}")

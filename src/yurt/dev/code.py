@@ -7,6 +7,7 @@ import subprocess
 
 from yurt.cli import call, render
 from yurt.cli.declare import argument, verb
+from yurt.cli.progress import watching_late
 from yurt.dev.include import propose
 from yurt.dev.ssh import editor
 from yurt.dev.words import dev_names
@@ -20,7 +21,6 @@ def code_command(name: str) -> int:
     Prints the command if this machine has no `code`. VS Code needs its extension Remote - SSH, and yurt's ssh
     configuration in ~/.ssh/config, which is proposed.
     """
-    from yurt.cli.progress import watching_late
 
     with watching_late() as watch:
         found = editor(name, context=call.current().context, watch=watch)

@@ -19,6 +19,8 @@ from yurt.errors import NotFoundError
 from yurt.model.context import Context
 from yurt.model.progress import Event, Watch
 from yurt.model.workspace import Version
+from yurt.node import backup
+from yurt.node.backup import INSIDE
 
 
 def upload(source: Source, place: Context, folder: str, watch: Watch) -> None:
@@ -69,7 +71,6 @@ def bring(there: Backups, number: int, target: Path, watch: Watch, paths: Sequen
     if not paths:
         _bring(there, number, names, target, watch)
         return
-    from yurt.node import backup
 
     _bring(there, number, [each for each in names if not each.startswith("p")], target, watch)
     if packs := backup.packs_of(str(target), number, paths):  # links and empty files need none
@@ -93,7 +94,6 @@ def _bring(there: Backups, number: int, names: Sequence[str], target: Path, watc
 
 def _is_file(path: Path) -> bool:
     """Whether a file was fetched, not a link to one of this machine. On some disks, a version file is a folder."""
-    from yurt.node.backup import INSIDE
 
     if path.is_dir() and not path.is_symlink():
         path /= INSIDE

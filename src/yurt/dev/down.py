@@ -13,6 +13,7 @@ import msgspec
 from yurt.cli import call, render
 from yurt.cli.ask import confirm
 from yurt.cli.declare import argument, option, verb
+from yurt.cli.progress import watching_late
 from yurt.contexts import connect, folders
 from yurt.dev import connect as dev_connect
 from yurt.dev import find as dev_find
@@ -21,7 +22,7 @@ from yurt.dev.ask import ask, part
 from yurt.dev.backup import is_of_node, shown
 from yurt.dev.desks import Desk
 from yurt.dev.words import dev_names, named
-from yurt.errors import RefusedError, UnreachableError, YurtError
+from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
 from yurt.lifecycle.cancel import cancel_runs
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.steps import STEPS
@@ -262,9 +263,6 @@ def down_command(name: str, now: bool, drop: bool, yes: bool) -> int:
     If the backup fails, or the dev node does not answer, nothing is released. A dev node that is still queued is
     cancelled, and so is its follow-up. The next `yurt dev up` restores the workspace, with the packages that you added.
     """
-    from yurt.cli.progress import watching_late
-    from yurt.errors import UserError
-    from yurt.model.result import Interrupted
 
     if now and drop:
         raise UserError("--now and --drop-packages cannot be combined", code="usage", hint="leave out one of them")
@@ -290,7 +288,6 @@ def down_command(name: str, now: bool, drop: bool, yes: bool) -> int:
 
 
 def _print_added(done: Down) -> None:
-    from yurt.dev.words import named
 
     if not done.added:
         return
@@ -312,7 +309,6 @@ def _print_added(done: Down) -> None:
 
 def _confirm(question: str) -> None:
     """Ask the user; UserError without a terminal. Aborts if the answer is no."""
-    from yurt.errors import UserError
 
     if call.current().json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UserError("nothing was ended: there is no terminal to ask on", code="usage", hint="add `--yes`")

@@ -9,6 +9,7 @@ import msgspec
 from yurt.cli import call, render
 from yurt.cli.ask import confirm
 from yurt.cli.declare import argument, option, verb
+from yurt.cli.progress import watching_late
 from yurt.contexts import connect, folders
 from yurt.dev import find as dev_find
 from yurt.dev import views
@@ -99,7 +100,6 @@ def extend_command(words: tuple[str, ...], follow_up: bool) -> int:
     Most sites let only their operators raise the time limit of a job. If the site refuses, a follow-up is offered: a
     job with the same options that starts when the present one ends, restores the workspace, and has the same ssh name.
     """
-    from yurt.cli.progress import watching_late
 
     name, time = _split(words)
     context = call.current().context

@@ -8,6 +8,7 @@ import sys
 from yurt.cli import call, render
 from yurt.config.paths import as_typed
 from yurt.dev import ssh_config
+from yurt.dev.desks import ssh_name
 from yurt.dev.ssh_config import accept, decline, line, proposal
 
 
@@ -18,7 +19,6 @@ def config() -> str:
 
 def propose(name: str, *, quiet: bool = False) -> None:
     """Show the change and ask, once, if a terminal is there to answer; else print the line, unless `quiet`."""
-    from yurt.dev.desks import ssh_name
 
     found = proposal()
     now, host = call.current(), ssh_name(name)

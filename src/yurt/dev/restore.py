@@ -15,16 +15,20 @@ import msgspec
 from yurt.cli import call, render
 from yurt.cli.ask import confirm
 from yurt.cli.declare import argument, option, verb
+from yurt.cli.progress import watching_late
 from yurt.contexts import folders, outside_files
 from yurt.dev import find as dev_find
 from yurt.dev import moments
 from yurt.dev.ask import part
 from yurt.dev.backup import asked
 from yurt.dev.copy import bring
+from yurt.dev.moments import EXAMPLES as MOMENTS
 from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.result import Result
 from yurt.model.workspace import Version
+from yurt.node import backup
+from yurt.storage.here import reset_modes
 
 RELATIVE = "a path is relative to the workspace, such as `src/train.py`"
 
@@ -121,8 +125,6 @@ def _restore(
     there: dev_find.Backups, version: Version, paths: Sequence[str], places: tuple[Path, Path], watch: Watch
 ) -> list[str]:
     """Download what is needed into the first of two folders, and restore it as the second."""
-    from yurt.node import backup
-    from yurt.storage.here import reset_modes
 
     def on_progress(phase: str, done: int, total: int) -> None:
         watch(Event(phase, done, total, bytes=True))
@@ -172,12 +174,9 @@ def restore_command(paths: tuple[str, ...], name: str, at: str | None, folder: s
     running dev node. Without PATH, replaces the workspace: it is backed up first, and moved aside. With --to, restores
     into a new folder of this machine; no dev node needs to run.
     """
-    from yurt.cli.progress import watching_late
 
     now = call.current()
     if at is not None and not at.strip():
-        from yurt.dev.moments import EXAMPLES as MOMENTS
-
         raise UserError("--at is empty", code="usage", hint=MOMENTS)
     at = at or ""
     if not paths and not folder and not yes:

@@ -14,6 +14,7 @@ import msgspec
 from yurt.backends.kinds import kind_of
 from yurt.cli import call
 from yurt.cli.declare import WITH_DASHES, argument, verb
+from yurt.cli.progress import watching_late
 from yurt.config import contexts
 from yurt.contexts import connect as sites
 from yurt.contexts import folders
@@ -131,7 +132,6 @@ def ssh_command(words: tuple[str, ...]) -> int:
     editors; a command of `ssh yurt-dev` starts in the home directory, not in the workspace. Where ssh cannot reach the
     node, the terminal opens through the scheduler.
     """
-    from yurt.cli.progress import watching_late
 
     at = words.index("--") if "--" in words else len(words)
     names, typed = words[:at], words[at + 1 :]

@@ -14,8 +14,7 @@ import msgspec
 
 from yurt.backends.kinds import kind_of
 from yurt.config import contexts, paths
-from yurt.contexts import connect
-from yurt.contexts import connect as node_keys
+from yurt.contexts import connect, node_keys
 from yurt.dev import keys, shortcut, ssh_config
 from yurt.dev.ask import ASK, ask
 from yurt.dev.desks import ssh_name

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 from yurt.cli import call, render
 from yurt.cli.declare import argument, verb
+from yurt.cli.listing import listing
+from yurt.cli.progress import watching_late
+from yurt.cli.run_facts import print_facts
 from yurt.config import contexts
 from yurt.contexts import folders
 from yurt.dev import desks, elsewhere, views
 from yurt.dev import find as dev_find
 from yurt.dev.views import DevNode, silent_for
-from yurt.dev.words import dev_names
+from yurt.dev.words import dev_names, phase
 from yurt.lifecycle.refresh.refresh import Refreshed, refresh_contexts
 from yurt.lifecycle.steps import STEPS
 from yurt.model.progress import Event, Watch, unwatched
@@ -62,7 +65,6 @@ def status_command(name: str) -> int:
 
     Without NAME, lists all dev nodes that have not ended; if there is only one, shows it in detail.
     """
-    from yurt.cli.progress import watching_late
 
     with watching_late() as watch:
         found = status(name, context=call.current().context, watch=watch)
@@ -85,7 +87,6 @@ def _print(found: list[DevNode]) -> None:
 
 def _table(found: Sequence[DevNode]) -> None:
     """Print a line for each dev node. On a narrow terminal, its name, its state and its time left remain."""
-    from yurt.cli.listing import listing
 
     columns = ["name", "context", "state", "node", "job", "time left", "workspace", "last backup", "ssh"]
     rows = [
@@ -114,7 +115,6 @@ def _table(found: Sequence[DevNode]) -> None:
 
 def print_detail(each: DevNode) -> None:
     """Print everything about one dev node."""
-    from yurt.cli.run_facts import print_facts
 
     print_facts(
         [
@@ -142,7 +142,6 @@ def time_left(each: DevNode) -> str:
 
 
 def _state(each: DevNode) -> str:
-    from yurt.dev.words import phase
 
     if each.state == "running" and each.phase:
         return phase(each)

@@ -32,15 +32,18 @@ from yurt.dev.follow import Following, Waiting
 from yurt.dev.include import propose
 from yurt.dev.sources import Source
 from yurt.dev.ssh import add_name
+from yurt.dev.status import print_detail
 from yurt.dev.views import DevNode
 from yurt.dev.words import dev_names, named
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
 from yurt.lifecycle.outbox.enqueue import enqueue
+from yurt.lifecycle.pending_text import Pending
 from yurt.lifecycle.plan.holders import CONFIGURATION
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Planned, Request
 from yurt.lifecycle.plan.scheduling import limits_nodes, resources_of
 from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.run_request import flags
 from yurt.lifecycle.select import no_plan
 from yurt.lifecycle.steps import STEPS
 from yurt.lifecycle.syncing import sync_first
@@ -357,8 +360,6 @@ def up_command(name: str, **options: Any) -> int:
 
     The job makes a backup every 30 minutes, and before it ends for any reason.
     """
-    from yurt.dev.status import print_detail
-    from yurt.model.result import Interrupted
 
     now = call.current()
     asked = Asked(
@@ -395,7 +396,6 @@ class _Line:
     """The status line of a dev node that is not ready."""
 
     def __init__(self, *, quiet: bool) -> None:
-        from yurt.lifecycle.pending_text import Pending
 
         self._pending = Pending(quiet=quiet)
 
@@ -423,8 +423,6 @@ def _given() -> list[str]:
 
 
 def _request(options: dict[str, Any]) -> Request:
-    from yurt.lifecycle.plan.request import Request
-    from yurt.lifecycle.run_request import flags
 
     own = {row.key: options[row.key] for row in DEV if row.cli}
     return Request(words=(), flags={**flags(options), **own}, dev={})

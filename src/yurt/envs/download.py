@@ -12,6 +12,7 @@ import hashlib
 import http.client
 import os
 import shutil
+import ssl
 import tempfile
 import threading
 import time
@@ -172,7 +173,6 @@ class Downloader:
 
 def _opener(pip: Settings, *, trusting: bool) -> urllib.request.OpenerDirector:
     """Return an opener with pip's settings where the environment has none; `trusting` accepts any certificate."""
-    import ssl
 
     context = ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or pip.cert or None)
     if trusting:

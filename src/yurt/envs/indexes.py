@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -92,7 +93,6 @@ def of_pip() -> Settings:
 
 def passwords(addresses: list[str]) -> dict[str, tuple[str, str]]:
     """Return user name and password by origin, from the addresses of indexes."""
-    from urllib.parse import unquote, urlsplit
 
     found: dict[str, tuple[str, str]] = {}
     for each in addresses:

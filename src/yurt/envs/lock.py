@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 
@@ -61,7 +62,6 @@ class Lock(msgspec.Struct, frozen=True):
     @property
     def digest(self) -> str:
         """The SHA-256 of the text."""
-        import hashlib
 
         return hashlib.sha256(self.text.encode()).hexdigest()
 

@@ -23,6 +23,7 @@ from yurt.envs import (
     requirements,
     uv_config,
     uv_program,
+    wheelhouse,
 )
 from yurt.envs.declared import VARIABLE, Declared
 from yurt.envs.lock import SHA256, TORCH_BACKEND, Lock, name_of, normal
@@ -181,8 +182,6 @@ def resolve(
         else:
             text = _exported(declared, target, folder)
             if offered:
-                from yurt.envs import wheelhouse
-
                 (folder / LOCKED).write_text("".join(f"{each}\n" for each in _pins(text)))
                 compiled = _compiled(declared, target, folder, offered, builds=builds)
                 text = wheelhouse.merged(compiled, text, offered)
@@ -238,8 +237,6 @@ def _compiled(
     if trusted := _trusted(declared, lines):
         variables["UV_INSECURE_HOST"] = " ".join([*variables.get("UV_INSECURE_HOST", "").split(), *trusted])
     if offered:
-        from yurt.envs import wheelhouse
-
         stubs, pins = wheelhouse.write(folder, offered)
         others = os.environ.get("UV_FIND_LINKS") or variables.get("UV_FIND_LINKS", "")
         variables["UV_FIND_LINKS"] = ",".join(filter(None, [others, str(stubs)]))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -106,7 +107,6 @@ def temporary(what: str) -> tempfile.TemporaryDirectory[str]:
 
 def find() -> str:
     """Return the path of uv: the one installed with yurt, else the one on PATH. UserError if there is none."""
-    import shutil
 
     try:
         import uv

@@ -13,6 +13,7 @@ from email.parser import HeaderParser
 from pathlib import Path
 
 import msgspec
+from packaging import tags
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
@@ -26,7 +27,6 @@ from yurt.model.env import SiteWheel
 
 def ranks_of(target: Target) -> dict[str, int]:
     """Return the tags of wheels that can be installed on the target; the best one has the lowest number."""
-    from packaging import tags
 
     major, minor = (int(each) for each in target.python_version.split("."))
     own = tags.cpython_tags((major, minor), platforms=target.pip_platforms)
@@ -36,7 +36,6 @@ def ranks_of(target: Target) -> dict[str, int]:
 
 def rank_of(file: str, ranks: dict[str, int]) -> int | None:
     """Return the rank of a wheel by its file name; None for one that cannot be installed."""
-    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
     try:
         own = parse_wheel_filename(file)[3]

@@ -9,6 +9,7 @@ A file is stored as FOLDER/SHA256/NAME. A file that has this name is complete.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import tarfile
@@ -22,6 +23,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from yurt import private
 from yurt.envs import indexes, pyproject, repository, requirements, resolve, uv_program
 from yurt.envs.download import Downloader
 from yurt.envs.lock import Lock, normal
@@ -270,7 +272,6 @@ def _unbuildable(name: str, reason: str) -> UserError:
 
 
 def _key(lock: Lock, target: Target) -> str:
-    import hashlib
 
     return hashlib.sha256(msgspec.json.encode([lock.digest, target])).hexdigest()[:32]
 
@@ -286,7 +287,6 @@ def _recorded(record: Path, folder: Path) -> list[Wheel]:
 
 
 def _write(record: Path, wheels: Sequence[Wheel]) -> None:
-    from yurt import private
 
     rows = [{name: value for name, value in msgspec.structs.asdict(each).items() if name != "path"} for each in wheels]
     private.make_folder(record.parent)

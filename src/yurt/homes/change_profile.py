@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import msgspec
 
 from yurt.cli import render
 from yurt.cli.declare import option, verb
+from yurt.contexts.edit_command import open_editor
 from yurt.errors import UserError
 from yurt.homes import config, profile
 from yurt.homes import paths as home_paths
@@ -42,7 +44,6 @@ def edit_profile(editor: Callable[[Path], None]) -> Result[HomeProfile]:
 
     A profile on a login host is edited as a copy; another change in the meantime is lost.
     """
-    import tempfile
 
     place, path, text = _read()
     before = profile.merged(text)
@@ -124,6 +125,5 @@ def profile_command(edit: bool, path: bool, skip: bool | None) -> int:
 
 
 def _open(file: Path) -> None:
-    from yurt.contexts.edit_command import open_editor
 
     open_editor(file)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.homes import client, profile
+from yurt.homes import client, pending, profile
 from yurt.homes.ledger import SAME, Ledger
 from yurt.homes.places import Pair
 
@@ -39,7 +39,6 @@ def find(pair: Pair, identity: str, known: Ledger) -> Doubts:
     began = _began(pair, identity) if pair.client.here else 0.0
     if began <= known.reached(pair.name):
         return Doubts(unsure)
-    from yurt.homes import pending
 
     text = profile.read(pair.client)[1].decode(errors="surrogateescape")
     edited = pending.edited_here(Path(pair.client.folder), text, began - SAME)

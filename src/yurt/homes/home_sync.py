@@ -15,13 +15,18 @@ from yurt.cli import call, render
 from yurt.cli.ask import confirm
 from yurt.cli.completers import context_names
 from yurt.cli.declare import argument, option, verb
+from yurt.cli.progress import watching
+from yurt.contexts import folders
 from yurt.errors import UserError, YurtError
-from yurt.homes import config, deletions, ledger, places, profile, rounds
+from yurt.homes import config, deletions, gate, guard, ledger, places, profile, rounds, watcher
+from yurt.homes import guard_text as home_guard
 from yurt.homes import sync as one_sync
 from yurt.homes.config import Homes, PlaceSettings
 from yurt.homes.deletions import Agree
 from yurt.homes.outcomes import Outcome, pair_name, shown
 from yurt.homes.places import Place
+from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.steps import STEPS
 from yurt.model.context import LOCAL
 from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_seconds
@@ -119,7 +124,6 @@ def sync(
     if planned.new or planned.first:
         among = [each for each in places.all_places(homes) if each.name in (homes.hub, *planned.first, *planned.new)]
         text = _profile(homes)
-        from yurt.homes import guard
 
         optional = [] if planned.only or planned.new else planned.first
         without: Mapping[str, YurtError]
@@ -165,9 +169,6 @@ def delete_too(planned: Plan, done: Sequence[Outcome], *, watch: Watch = unwatch
 
 def _refresh(watch: Watch) -> None:
     """Refresh the runs whose jobs were released, so that nothing says that they wait."""
-    from yurt.contexts import folders
-    from yurt.lifecycle.refresh.refresh import refresh_contexts
-    from yurt.lifecycle.steps import STEPS
 
     store = folders.known_store()
     if store is not None:
@@ -204,7 +205,6 @@ def read_interval(text: str, *, repeat: bool) -> float:
 
 def sync_repeatedly(only: Sequence[str], interval: float, on_round: Callable[[Result[list[Outcome]]], None]) -> None:
     """Repeat rounds until the user interrupts. RefusedError: another process does it already."""
-    from yurt.homes import watcher
 
     watcher.repeat(only, interval, lambda done: on_round(result(done.outcomes)))
 
@@ -295,9 +295,6 @@ def sync_command(
     The exit code is 1 if there are conflicts or files that could not be synced, 4 if a place cannot be reached, and 5
     if another sync is running or a place refuses.
     """
-    from pathlib import Path
-
-    from yurt.cli.progress import watching
 
     call.enable_gc()
     seconds = read_interval(interval, repeat=repeat)
@@ -359,7 +356,6 @@ def _print_round(outcomes: list[Outcome]) -> None:
 
 def _first_path(each: Outcome) -> str:
     """Return which path was not synced, for a line; empty if there is none."""
-    from yurt.homes import gate
 
     return f" ({gate.problem(each)})" if each.code < 3 and (each.failed or each.deletions) else ""
 
@@ -370,7 +366,6 @@ def _confirmed(planned: Plan, survey: Survey, *, yes: bool) -> bool:
         return True
     if not _on_terminal():
         return False
-    from yurt.homes import guard_text as home_guard
 
     home_guard.show(survey)
     new = ", ".join(planned.new or planned.first)
@@ -379,7 +374,6 @@ def _confirmed(planned: Plan, survey: Survey, *, yes: bool) -> bool:
 
 def print_outcomes(outcomes: list[Outcome]) -> None:
     """Print one line per pair, and what the user should know."""
-    from yurt.homes import deletions
 
     for each in outcomes:
         text = _summary(each)

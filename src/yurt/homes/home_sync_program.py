@@ -7,10 +7,13 @@ import sys
 import time
 from collections.abc import Sequence
 
-from yurt.errors import UserError
+from yurt.cli.progress import watching
+from yurt.cli.root import root
+from yurt.errors import UserError, YurtError
 from yurt.homes import client, doubts, finish, here, ledger, places, profile, programs, rounds
 from yurt.homes.client import Start
 from yurt.homes.config import Homes
+from yurt.homes.home_sync import print_outcomes
 from yurt.homes.outcomes import Outcome, Round
 from yurt.homes.paths import homes
 from yurt.homes.places import Pair
@@ -126,7 +129,6 @@ def main() -> None:
 
 
 def _run_shown(arguments: list[str]) -> int:
-    from yurt.errors import YurtError
 
     try:
         if arguments:
@@ -140,10 +142,6 @@ def _run_shown(arguments: list[str]) -> int:
 def _batch() -> int:
     """Sync all homes in batch mode; print one line per pair."""
     import click
-
-    from yurt.cli.progress import watching
-    from yurt.cli.root import root
-    from yurt.homes.home_sync import print_outcomes
 
     with click.Context(root, info_name="home_sync"), watching() as watch:
         done = batch(watch=watch)

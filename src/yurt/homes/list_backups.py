@@ -9,6 +9,7 @@ import msgspec
 from yurt.cli import render
 from yurt.cli.declare import argument, option, verb
 from yurt.cli.listing import listing
+from yurt.cli.progress import watching_late
 from yurt.cli.values import Number
 from yurt.homes import backups as kept
 from yurt.homes import paths as home_paths
@@ -72,7 +73,6 @@ def backups_command(paths: tuple[str, ...], at: str | None, places: tuple[str, .
     The newest are first. PATH is a file or a folder, relative to the home. A sync keeps each version that it replaces
     or deletes on the place where it was. Bring one back with `yurt home restore PATH`.
     """
-    from yurt.cli.progress import watching_late
 
     with watching_late() as watch:
         found = backups(paths, at=at, only=places, limit=limit, watch=watch)

@@ -13,8 +13,10 @@ import msgspec
 from yurt.cli import call, render
 from yurt.cli.ask import choose, confirm
 from yurt.cli.declare import argument, option, verb
+from yurt.cli.progress import watching_late
 from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.homes import conflicts as kept
+from yurt.homes import conflicts as rules
 from yurt.homes import paths as home_paths
 from yurt.homes import resolve as resolving
 from yurt.homes import versions
@@ -197,7 +199,6 @@ def conflicts_command(paths: tuple[str, ...], keep: str, newer: bool, both: bool
     or those of PATH. Only these paths are synced. The version that is not kept goes to a backup, see
     `yurt home backups`.
     """
-    from yurt.cli.progress import watching_late
 
     if (keep != "") + newer + both > 1:
         raise UserError("--keep, --newer and --both cannot be combined", code="usage", hint="use one of them")
@@ -285,7 +286,6 @@ def _choice(choice: Choice) -> str:
 
 def _ask_each(found: Found) -> list[Choice]:
     """Ask for each conflict which version to keep."""
-    from yurt.homes import conflicts as rules
 
     chosen: list[Choice] = []
     for number, each in enumerate(found.open, 1):

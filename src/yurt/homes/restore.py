@@ -8,6 +8,7 @@ import msgspec
 
 from yurt.cli import render
 from yurt.cli.declare import argument, option, verb
+from yurt.cli.progress import watching_late
 from yurt.homes import backups
 from yurt.homes import paths as home_paths
 from yurt.homes.backups import HomeRestored
@@ -53,7 +54,6 @@ def restore_command(path: str, at: str | None, place: str) -> int:
     deleted it. What is there now goes to a backup first. In a folder that exists, files that the backup does not have
     stay. The next `yurt home sync` copies the restored version to the other places.
     """
-    from yurt.cli.progress import watching_late
 
     with watching_late() as watch:
         found = restore(path, at=at, place=place, watch=watch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence, Set
@@ -102,7 +103,6 @@ def _wanted() -> Path:
 @contextmanager
 def _alone() -> Iterator[None]:
     """Hold the lock of the process that repeats rounds. RefusedError if another one has it."""
-    import fcntl
 
     paths.make_private(paths.data_home())
     descriptor = os.open(paths.data_home() / "homes.watch", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -228,6 +229,5 @@ def shell(target: str, command: tuple[str, ...], user: str, instance: str) -> in
     found = verbs.shell_command(target, name=instance, user=user, command=command)
     if app.current().json:
         return render.result(found, lambda: None)
-    import subprocess
 
     return subprocess.call(found.data.argv)

@@ -9,10 +9,13 @@ import msgspec
 from yurt.cli import call, render
 from yurt.cli.completers import run_names
 from yurt.cli.declare import argument, option, verb
+from yurt.cli.progress import watching
 from yurt.contexts import folders
 from yurt.contexts.project import code_folder
+from yurt.envs.of_runs.packages import packages_of
 from yurt.errors import RefusedError
 from yurt.lifecycle.files import metrics
+from yurt.lifecycle.retry_select import refresh_unfinished
 from yurt.lifecycle.select import which
 from yurt.model.compare import ComparedValue, Side, compare
 from yurt.model.progress import Event, Watch, unwatched
@@ -75,8 +78,6 @@ def diff(
     entries = [*which(index, [left]), *which(index, [right])]
     warnings: list[str] = []
     if not cached:
-        from yurt.lifecycle.retry_select import refresh_unfinished
-
         warnings = refresh_unfinished(index, entries, watch=watch)
         entries = [each for entry in entries for each in which(index, [entry.run.id])]
     found = _compared(
@@ -95,7 +96,6 @@ def _compared(
 
     `ask`: read packages that this machine does not know from the sites.
     """
-    from yurt.envs.of_runs.packages import packages_of
 
     sides = [
         Side(each.run, each.status, _metrics(store, each), packages_of(store, each.run, ask=ask))
@@ -159,7 +159,6 @@ def diff_command(left: str, right: str, stat: bool, everything: bool, cached: bo
     Compares command, parameters, code, environment, packages, resources and outcome. The runs can belong to different
     projects and contexts. The exit code is 0 whether or not they differ.
     """
-    from yurt.cli.progress import watching
 
     patch: Patch = "none" if stat else "text" if call.current().json else "colours" if render.colours() else "bytes"
     with watching() as watch:
@@ -221,7 +220,6 @@ def _say_row(row: ComparedValue, found: Difference) -> None:
 
 
 def _shown(row: ComparedValue, value: Any, source: str) -> str:
-    import msgspec
 
     if value is msgspec.UNSET:
         return "not set" if call.plain() else "-"

@@ -17,7 +17,7 @@ from yurt.cli.completers import run_names
 from yurt.cli.declare import argument, option, verb
 from yurt.cli.filters import FILTER, folded
 from yurt.config import paths
-from yurt.errors import NotFoundError, UnreachableError, YurtError
+from yurt.errors import NotFoundError, UnreachableError, UserError, YurtError
 from yurt.lifecycle.files import transfer
 from yurt.lifecycle.files.transfer import Fetched, Wanted, shown
 from yurt.lifecycle.select import begun, by_sweep, which
@@ -336,7 +336,6 @@ def fetch_command(
     Runs and tasks in which no file matches --only are named; the exit code is 3 only if no file matches at all.
     """
     from yurt.cli.progress import watching
-    from yurt.errors import UserError
 
     if folder == "":
         raise UserError("--to is empty", code="usage", hint="for example: `--to results`")

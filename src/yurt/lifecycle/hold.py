@@ -15,6 +15,7 @@ from yurt.cli.declare import argument, verb
 from yurt.contexts import connect, folders
 from yurt.envs.of_runs.tend import let_go
 from yurt.errors import UserError
+from yurt.lifecycle.races.view import in_queues, is_race
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import which
 from yurt.model import layout
@@ -83,7 +84,6 @@ def _in_queues(index: Store, entry: Entry, what: str) -> list[Entry]:
     """Return what is in the queues for a run: of a race, its candidates; to release them, those in a queue."""
     if not entry.run.race:
         return [entry]
-    from yurt.lifecycle.races.view import in_queues, is_race
 
     found = in_queues(index, entry) if is_race(entry.run) and entry.run.task is None else [entry]
     if what == "release":

@@ -15,6 +15,7 @@ from yurt.backends.kinds import kind_of
 from yurt.cli import render
 from yurt.cli.completers import context_names
 from yurt.cli.declare import argument, option, verb
+from yurt.cli.progress import watching
 from yurt.config import contexts
 from yurt.contexts import connect, folders
 from yurt.contexts.facts import facts_if_probed
@@ -318,7 +319,6 @@ def import_command(name: str, project: str) -> None:
     Use it for runs that you submitted from another machine, or after the index was lost. Imported runs can be
     followed, cancelled and retried like any other run. Runs already in the index are left unchanged.
     """
-    from yurt.cli.progress import watching
 
     with watching() as watch:
         found = import_(name, project=project, watch=watch)

@@ -19,10 +19,11 @@ from yurt.cli.ask import confirm
 from yurt.cli.completers import context_names, run_names
 from yurt.cli.declare import ONLY_CONTEXT, argument, option, verb
 from yurt.cli.listing import listing
+from yurt.cli.progress import watching
 from yurt.config import contexts
 from yurt.contexts import connect, folders
-from yurt.errors import RefusedError, YurtError
-from yurt.lifecycle import prune_envs
+from yurt.errors import RefusedError, UserError, YurtError, one_of
+from yurt.lifecycle import prune_all, prune_envs
 from yurt.lifecycle.files.missing_copies import Missing, describe, missing_copies
 from yurt.lifecycle.prune_all import observe_until_left
 from yurt.lifecycle.prune_envs import PrunedEnv
@@ -33,8 +34,9 @@ from yurt.lifecycle.steps import STEPS
 from yurt.model import layout
 from yurt.model.files import NOTHING, Survey, count
 from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.resources import parse_seconds
 from yurt.model.result import Result
-from yurt.model.run import Run, Status
+from yurt.model.run import FINAL, Run, Status
 from yurt.model.state import Observation
 from yurt.store import Entry, Store
 
@@ -342,7 +344,6 @@ EXAMPLES = [
 
 
 def _states(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from yurt.model.run import FINAL
 
     return sorted(state for state in FINAL if state.startswith(incomplete))
 
@@ -386,7 +387,6 @@ def prune_command(
 
     The exit code is 5 if a run that you name is kept; if its folder was removed before, it is 0.
     """
-    from yurt.errors import UserError
 
     if dry_run and yes:
         raise UserError("--dry-run and --yes cannot be combined", code="usage", hint="use `yurt prune --dry-run`")
@@ -405,7 +405,6 @@ def prune_command(
 def _some(
     runs: Sequence[str], *, older_than: str | None, states: Sequence[str], unfetched: bool, yes: bool | None
 ) -> int:
-    from yurt.cli.progress import watching
 
     age = _age(older_than)
     _check(states)
@@ -432,8 +431,6 @@ def _some(
 
 
 def _all(context: str, *, unfetched: bool, yes: bool | None) -> int:
-    from yurt.cli.progress import watching
-    from yurt.lifecycle import prune_all
 
     call.enable_gc()
     with watching() as watch:
@@ -451,8 +448,6 @@ def _all(context: str, *, unfetched: bool, yes: bool | None) -> int:
 
 
 def _age(text: str | None) -> float | None:
-    from yurt.errors import UserError
-    from yurt.model.resources import parse_seconds
 
     try:
         return None if text is None else float(parse_seconds(text))
@@ -463,8 +458,6 @@ def _age(text: str | None) -> float | None:
 
 
 def _check(states: Sequence[str]) -> None:
-    from yurt.errors import UserError, one_of
-    from yurt.model.run import FINAL
 
     for state in states:
         if state not in FINAL:

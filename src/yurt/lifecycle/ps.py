@@ -6,6 +6,7 @@ import itertools
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from yurt.cli.values import Number
 from yurt.config import paths
 from yurt.contexts import early_answer
 from yurt.lifecycle.fresh import is_fresh
+from yurt.model.progress import unwatched
 from yurt.model.result import Result
 from yurt.model.run import FINAL, State
 from yurt.model.usage import Usage
@@ -120,7 +122,6 @@ def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
     else:
         from yurt.lifecycle.refresh.refresh import refresh_contexts
         from yurt.lifecycle.steps import STEPS
-        from yurt.model.progress import unwatched
 
         warnings = refresh_contexts(index, names, steps=STEPS, watch=watch or unwatched).warnings
     if index.contexts_to_mirror(time.time()):
@@ -373,7 +374,6 @@ def _compact(
     rows: Sequence[RunRow], columns: list[str], cells: list[list[str | Drawn]]
 ) -> tuple[list[str], list[list[str | Drawn]]]:
     """Return the table with the second part of each id, which is enough to name a run, and no needless context."""
-    from collections import Counter
 
     short = [row.id.partition("-")[2] for row in rows]
     times = Counter(short)

@@ -11,6 +11,7 @@ from yurt.cli import render
 from yurt.cli.app import Group, run_names, verb
 from yurt.cli.progress import watching
 from yurt.errors import UserError
+from yurt.lifecycle import race as verbs
 
 if TYPE_CHECKING:
     from yurt.lifecycle.race import Released, Stuck
@@ -35,7 +36,6 @@ def release(run: str, yes: bool) -> int:
     other contexts. If the lost site comes back, its copy may have been running at the same time; effects outside the
     run folder, such as files in your home folder, may then have happened twice. Only the new result counts.
     """
-    from yurt.lifecycle import race as verbs
 
     def confirm(stuck: Stuck) -> None:
         if yes:

@@ -16,13 +16,21 @@ from yurt.cli.completers import run_names
 from yurt.cli.declare import ONLY_CONTEXT, argument, option, verb
 from yurt.cli.filters import FILTER
 from yurt.cli.listing import listing
+from yurt.cli.progress import watching
 from yurt.config import contexts
 from yurt.contexts import folders
 from yurt.contexts.project import Project
 from yurt.errors import RefusedError, UserError, YurtError
+from yurt.lifecycle.advice import advice
+from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan.request import Planned
+from yurt.lifecycle.race import retry_plans
+from yurt.lifecycle.races.submit import submit
 from yurt.lifecycle.retry_plan import UNCHANGED, Anew, check_finished, plan
 from yurt.lifecycle.retry_select import failed_runs, refresh_unfinished, unfinished, wanted
+from yurt.lifecycle.select import check, picked, which
+from yurt.lifecycle.submitted_text import after_sync, on_interrupt, submitted_line, wait_or_follow
+from yurt.lifecycle.syncing import sync_first
 from yurt.model.progress import Watch, unwatched
 from yurt.model.result import Result
 from yurt.store import Entry, Store
@@ -47,7 +55,6 @@ def retry(
     Nothing is submitted unless all of them can be planned. Runs that their site rejects are warnings; if it rejects all
     of them, the first error is raised.
     """
-    from yurt.lifecycle.outbox.enqueue import enqueue
 
     index = folders.store()
     chosen, warnings = _select(index, names, failed=failed, filters=filters, context=context, watch=watch)
@@ -58,8 +65,6 @@ def retry(
     submitted: list[Entry] = []
     refused: list[YurtError] = []
     for candidates in races:
-        from yurt.lifecycle.races.submit import submit
-
         places = [contexts.site(each.plan.run.context) for each in candidates]
         raced, messages = submit(index, places, candidates, None, on_kept=on_kept, watch=watch)
         submitted.append(raced)
@@ -78,11 +83,8 @@ def retry(
     if refused and not submitted:
         raise refused[0]
     if any(entry.run.home_sync for entry in submitted):
-        from yurt.lifecycle.syncing import sync_first
-
         submitted, notes = sync_first(index, submitted, on_held=on_held, watch=watch)
         warnings += notes
-    from yurt.lifecycle.advice import advice
 
     warnings += dict.fromkeys(each for entry in submitted for each in advice(index, entry.run))
     code = refused[0].exit_code if refused else 0
@@ -91,7 +93,6 @@ def retry(
 
 def _race(index: Store, entry: Entry, anew: Anew, tasks: list[int] | None, watch: Watch) -> list[Planned]:
     """Plan the retry of a race for all its candidates."""
-    from yurt.lifecycle.race import retry_plans
 
     def one(member: Entry, numbers: Sequence[int] | None) -> Planned:
         return plan(index, member, anew, tasks=numbers, candidate=True, watch=watch)
@@ -143,7 +144,6 @@ def _select(
     index: Store, names: Sequence[str], *, failed: bool, filters: Sequence[str], context: str, watch: Watch
 ) -> tuple[list[tuple[Entry, list[int] | None]], list[str]]:
     """Return the runs to retry, each with the tasks to retry, and warnings."""
-    from yurt.lifecycle.select import check, picked, which
 
     project = Project().label
     known = which(index, names) if names else unfinished(index, project, context)
@@ -224,9 +224,6 @@ def retry_command(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...],
     have not been retried since; it does not select cancelled runs. Without RUN, it lists these runs and asks for
     confirmation. --filter selects tasks of sweeps and creates one new sweep for each sweep.
     """
-    from yurt.cli.progress import watching
-    from yurt.lifecycle.retry_plan import Anew
-    from yurt.lifecycle.submitted_text import after_sync, on_interrupt, submitted_line, wait_or_follow
 
     now = call.current()
     _check(runs, failed, filters, options)

@@ -12,16 +12,20 @@ import msgspec
 
 from yurt import __version__
 from yurt.backends.kinds import kind_of
-from yurt.config import contexts
+from yurt.config import contexts, precedence
+from yurt.config.project import is_of_project
 from yurt.contexts import bad_nodes, folders
 from yurt.contexts.facts import facts_if_probed
 from yurt.contexts.person import person
 from yurt.contexts.project import Project, code_folder
 from yurt.errors import RefusedError, UserError
+from yurt.lifecycle.outbox import calls
 from yurt.lifecycle.plan import scheduling, settle
+from yurt.lifecycle.plan.code import snapshot_of
 from yurt.lifecycle.plan.command import RIVALS
 from yurt.lifecycle.plan.request import Planned
 from yurt.lifecycle.plan.resolve import check_secrets
+from yurt.lifecycle.select import no_plan
 from yurt.model import hostlist, ids, layout, time_limit
 from yurt.model.again import again
 from yurt.model.context import Context
@@ -71,7 +75,6 @@ def plan(
     `tasks`: only these tasks of a sweep. A task becomes a sweep with one task. `candidate`: it is one of a race that
     has finished, and may still be withdrawn.
     """
-    from yurt.lifecycle.select import no_plan
 
     run = entry.run
     if run.purpose != "run":
@@ -124,8 +127,6 @@ def plan(
         yurt_version=__version__,
     )
     if old.calls:
-        from yurt.lifecycle.outbox import calls
-
         calls.hand_on(store, whole, tasks, run_id)
     if not anew.code_now or not run.code.tree:
         return Planned(
@@ -172,9 +173,6 @@ def _project_of(run: Run) -> Project:
 
 
 def _code_now(project: Project, context: Context, watch: Watch) -> tuple[Code, list[str]]:
-    from yurt.config import precedence
-    from yurt.config.project import is_of_project
-    from yurt.lifecycle.plan.code import snapshot_of
 
     settings = precedence.resolve(context, {})
     now, by_project = precedence.as_context(context.name, settings), is_of_project(settings["paths_to_copy"].source)

@@ -17,7 +17,7 @@ from yurt.cli.progress import watching
 from yurt.cli.settings import options as setting_options
 from yurt.cli.values import Choice, Number
 from yurt.config import contexts, facts, neptune, unused_keys
-from yurt.contexts import folders
+from yurt.contexts import connect, folders
 from yurt.errors import UnreachableError, YurtError
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Planned, Request
@@ -145,7 +145,6 @@ def _cancel_first(context: str) -> None:
     name, known = contexts.current_name(context), folders.known_store()
     cancels = known.cancels(name) if known is not None else []
     if known is not None and cancels:
-        from yurt.contexts import connect
         from yurt.lifecycle.outbox.cancellations import tell_cancel
 
         with suppress(YurtError):  # a later refresh sends them
@@ -174,7 +173,6 @@ def preview(
     watch: Watch = unwatched,
 ) -> Result[PlanView]:
     """Return what `run` would submit. Submits and saves nothing."""
-    from yurt.contexts import connect
 
     place, planned, _known = _planned(request, context, after, after_any, watch, offline=False)
     view = _view(planned.plan, connect.backend(place).runs, facts.load(place))

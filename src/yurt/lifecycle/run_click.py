@@ -6,6 +6,7 @@ import click
 
 from yurt.cli import app
 from yurt.lifecycle import run_mistakes
+from yurt.lifecycle.run import run_command
 
 
 class Run(app.Verb):
@@ -16,7 +17,5 @@ class Run(app.Verb):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption:
-            from yurt.lifecycle.run import run_command
-
             run_mistakes.check_unparsed(given, run_command.parameters)
             raise

@@ -9,6 +9,7 @@ import msgspec
 
 from yurt.clocks import clocks
 from yurt.errors import RefusedError, UserError
+from yurt.homes import gate
 from yurt.lifecycle.refresh.poll_interval import longest_pause, next_pause
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import which
@@ -44,8 +45,6 @@ def until_running(
         if entry.status.final:
             raise ended_before(entry, before)
         if entry.run.home_sync:
-            from yurt.homes import gate
-
             entry = msgspec.structs.replace(entry, status=gate.explained(entry.run, entry.status))
         on_refresh(entry)
         until = time.monotonic() + pause

@@ -26,10 +26,12 @@ from yurt.contexts.project import Project
 from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
 from yurt.lifecycle.cancel import cancel_runs
 from yurt.lifecycle.outbox.enqueue import enqueue
+from yurt.lifecycle.pending_text import Pending
 from yurt.lifecycle.plan import command
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Request
 from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.run_request import flags
 from yurt.lifecycle.running import Waiting, running, until_running
 from yurt.lifecycle.signals import signals_interrupt
 from yurt.lifecycle.steps import STEPS
@@ -259,8 +261,6 @@ def shell_command(**options: Any) -> int:
 
 
 def _open(request: Request, *, terminal: bool) -> int:
-    from yurt.lifecycle.pending_text import Pending
-    from yurt.model.result import Interrupted
 
     now = call.current()
     pending = Pending(quiet=now.quiet or now.json)
@@ -325,8 +325,6 @@ def _check_alone(run: str) -> None:
 
 
 def _request(options: dict[str, Any], command: list[str]) -> Request:
-    from yurt.lifecycle.plan.request import Request
-    from yurt.lifecycle.run_request import flags
 
     return Request(
         words=command,

@@ -16,7 +16,7 @@ from yurt.cli.filters import FILTER
 from yurt.cli.run_facts import head, print_facts, print_parts, settings, took
 from yurt.cli.values import Number
 from yurt.config import paths
-from yurt.errors import YurtError
+from yurt.errors import UserError, YurtError
 from yurt.lifecycle import show_here
 from yurt.lifecycle import show_here as show_usage
 from yurt.lifecycle import show_here as show_why
@@ -388,8 +388,6 @@ def show_command(run: str, cached: bool, usage: bool, **options: Any) -> None:
 def _check(run: Run, options: dict[str, Any], *, usage: bool) -> None:
     """Raise UserError if options contradict each other or do not apply to the run."""
     if usage and run.tasks:
-        from yurt.errors import UserError
-
         text = f"--usage is only for single runs and tasks, but {run.id} is a sweep"
         raise UserError(text, code="usage", hint=f"for example: `yurt show {run.id}.0 --usage`")
     if not run.tasks:
@@ -404,8 +402,6 @@ def _only_for_sweeps(run: str, options: dict[str, Any]) -> None:
     names = {"filters": "--filter", "as_csv": "--csv"}
     for key, value in options.items():
         if value:
-            from yurt.errors import UserError
-
             option = names.get(key, f"--{key}")
             text = f"{option} is only for sweeps, but {run} is a single run"
             raise UserError(text, code="usage", hint=f"use `yurt show {run}`")

@@ -14,6 +14,7 @@ from yurt.model.pending import Awaited
 from yurt.model.run import FINAL, Run
 from yurt.model.usage import Usage
 from yurt.model.usage_samples import UsageCurve
+from yurt.model.usage_samples import curve as of_samples
 from yurt.store import Entry, Mirrored, Store
 from yurt.store.tracked import Tracked
 
@@ -88,7 +89,6 @@ def usage(entry: Entry, read: bytes | None = None) -> Usage | None:
 
 def curve(entry: Entry, *, ask: bool) -> tuple[UsageCurve | None, list[str]]:
     """Return what a run used over time, and warnings. `ask`: query its site. UnreachableError: it is only there."""
-    from yurt.model.usage_samples import curve as of_samples
     from yurt.tracking.last import samples
 
     text, warnings = samples(entry), list[str]()

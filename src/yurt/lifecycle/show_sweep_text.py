@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 from yurt.cli import call, render
 from yurt.cli.bars import STYLES, TallyBar
 from yurt.cli.listing import listing
+from yurt.cli.run_facts import head, print_facts, print_parts, settings, took
 from yurt.errors import UserError
+from yurt.model import plot, sweep_table
+from yurt.model.params import summary
+from yurt.model.sweep_table import bare, fitting, number
 
 if TYPE_CHECKING:
     from yurt.lifecycle.show import ShownSweep
@@ -38,7 +43,6 @@ def check(sweep: str, options: dict[str, Any], *, as_json: bool) -> None:
 
 def show_sweep(found: ShownSweep, *, limit: int | None, as_csv: bool) -> None:
     """Print a sweep: its table as CSV, its plot if there is one, or its state and its table."""
-    from yurt.model import sweep_table
 
     def print_text() -> None:
         rows = found.data.rows
@@ -57,13 +61,11 @@ def show_sweep(found: ShownSweep, *, limit: int | None, as_csv: bool) -> None:
 
 
 def _shown(column: Column, same: Collection[str]) -> bool:
-    from yurt.model.sweep_table import bare
 
     return column.part != "params" or bare(column) not in same
 
 
 def _head(found: SweepShown, here: Here, same: dict[str, Any]) -> None:
-    from yurt.cli.run_facts import head, print_facts, print_parts, settings, took
     from yurt.cli.usage_text import tasks_used
 
     status = found.status
@@ -83,7 +85,6 @@ def _head(found: SweepShown, here: Here, same: dict[str, Any]) -> None:
 
 
 def _table(columns: Sequence[Column], rows: Sequence[TaskRow], *, keep: Collection[str]) -> None:
-    from yurt.model.sweep_table import fitting, number
 
     print()
     if not rows:
@@ -108,7 +109,6 @@ def _table(columns: Sequence[Column], rows: Sequence[TaskRow], *, keep: Collecti
 
 
 def _text(column: Column, row: TaskRow, *, truncate: bool) -> str:
-    from yurt.model.params import summary
 
     value = column.of(row)
     if value is None:
@@ -131,9 +131,6 @@ def _tasks(count: int, adjective: str = "") -> str:
 
 
 def _plot(sweep: str, drawn: Plotted) -> None:
-    import shutil
-
-    from yurt.model import plot
 
     if call.plain():
         print(render.plain(f"{sweep}: {drawn.metric} over {drawn.over}"))

@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from yurt.contexts import agent_state as agent
 from yurt.errors import RefusedError, YurtError
+from yurt.homes import config, gate, rounds, watcher
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.steps import STEPS
 from yurt.model.progress import Event, Watch, unwatched
@@ -58,8 +60,6 @@ def waiting(store: Store) -> dict[str, list[str]]:
 
 
 def _sync(context: str, runs: Sequence[str], watch: Watch) -> list[str]:
-    from yurt.contexts import agent_state as agent
-    from yurt.homes import config, gate, watcher
 
     held = f"run {runs[0]} is held" if len(runs) == 1 else f"{len(runs)} runs are held"
     try:
@@ -95,7 +95,6 @@ def _round(homes: Homes, context: str, watch: Watch) -> Round:
 
     A sync under way may have begun before the run was submitted, so it does not count: wait for it, then sync.
     """
-    from yurt.homes import rounds
 
     until = time.monotonic() + PATIENCE
     while True:

@@ -21,7 +21,10 @@ from yurt.lifecycle.refresh.poll_interval import longest_pause, next_pause
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import meant
 from yurt.lifecycle.steps import STEPS
+from yurt.model import tally
+from yurt.model.progress import Event
 from yurt.model.result import Result
+from yurt.model.tally import main_reason
 from yurt.store import Entry, Store
 
 NEW, SHORT = 2, 0.15
@@ -145,7 +148,6 @@ def _blocked(entries: Sequence[Any]) -> list[str]:
 
 def _end_line(run: Any, status: Any) -> str:
     """Return how a run ended; for a sweep that failed, how many tasks did, and their most frequent reason."""
-    from yurt.model import tally
 
     took = f" after {render.span(status.ended - status.started)}" if status.ended and status.started else ""
     reason = render.new_reason(status.state, status.why)
@@ -158,8 +160,6 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
     """Wait for runs, print their final states and return the exit code."""
     from yurt.cli.progress import watching
     from yurt.cli.run_facts import memory_hint
-    from yurt.model.progress import Event
-    from yurt.model.tally import main_reason
 
     call.enable_gc()
     now = call.current()

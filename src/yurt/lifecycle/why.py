@@ -11,11 +11,13 @@ import msgspec
 from yurt.cli import render
 from yurt.cli.completers import run_names
 from yurt.cli.declare import argument, verb
+from yurt.cli.progress import watching
 from yurt.config import contexts
 from yurt.config import facts as recorded_facts
 from yurt.contexts import connect, folders
 from yurt.contexts.facts import facts_if_probed
 from yurt.errors import YurtError
+from yurt.homes import gate
 from yurt.lifecycle.causes import amounts
 from yurt.lifecycle.causes import pending as waits
 from yurt.lifecycle.causes.failed import Cause
@@ -151,7 +153,6 @@ def _explained_sync(entry: Entry) -> Status:
     """Return the status; the reason of a run that waits for a home sync also says why the last sync failed."""
     if not entry.run.home_sync:
         return entry.status
-    from yurt.homes import gate
 
     return gate.explained(entry.run, entry.status)
 
@@ -287,7 +288,6 @@ def why_command(run: str) -> int:
 
     Add rules of your own in `why.toml` in the configuration folder; they are tried first.
     """
-    from yurt.cli.progress import watching
 
     with watching() as watch:
         found = why(run, watch=watch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -22,8 +23,6 @@ class Together:
         self.content = content
 
     def __call__(self, _work: bytes) -> Any:
-        import io
-        import pickle
 
         shared = pickle.loads(self.content)
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from yurt.cli import call, render
 from yurt.cli.declare import verb
+from yurt.cli.listing import listing
+from yurt.cli.progress import watching_late
 from yurt.config import contexts
 from yurt.contexts import connect, folders
 from yurt.errors import YurtError
@@ -65,7 +67,6 @@ def list_command() -> int:
 
     Shows the services that have not ended, of all projects.
     """
-    from yurt.cli.progress import watching_late
 
     with watching_late() as watch:
         found = services(context=call.current().context, watch=watch)
@@ -76,7 +77,6 @@ def _print(found: Sequence[Service]) -> None:
     if not found:
         print("no services; start one with `yurt serve jupyter`")
         return
-    from yurt.cli.listing import listing
 
     columns = ["name", "run", "context", "state", "node", "time left", "command"]
     rows = [

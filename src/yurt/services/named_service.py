@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from yurt.config import project
 from yurt.config.services import PLACES
 from yurt.errors import NotFoundError, UserError
+from yurt.model.context_check import nearest
 from yurt.services import programs
 from yurt.services.programs import Wanted
 
@@ -52,7 +53,6 @@ def names() -> list[str]:
 
 def _absent(words: Sequence[str], known: Sequence[str], found: project.Project | None) -> UserError | NotFoundError:
     """Return the error for a name that is none of the project's."""
-    from yurt.model.context_check import nearest
 
     name = words[0]
     if name in PLACES:

@@ -313,7 +313,6 @@ def open_command(name: str, **options: Any) -> int:
     the only service is
     opened, or the only one of this project. Ctrl-C asks whether the job stays.
     """
-    from yurt.model.result import Interrupted
     from yurt.services.screen import Screen
 
     call.enable_gc()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -26,7 +27,6 @@ def check(port: int) -> None:
 
 def listen(port: int) -> int:
     """Return a port of this machine's loopback that is free: this one, or any. RefusedError if it is in use."""
-    import socket
 
     check(port)
     with socket.socket() as probe:

@@ -21,11 +21,12 @@ from yurt.config.lock import locked
 from yurt.contexts import connect, folders
 from yurt.contexts.facts import facts_if_probed
 from yurt.contexts.project import Project
-from yurt.errors import UserError
+from yurt.errors import UserError, YurtError
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Request
 from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.run_request import flags
 from yurt.lifecycle.select import which
 from yurt.lifecycle.signals import signals_interrupt
 from yurt.lifecycle.steps import STEPS
@@ -231,7 +232,6 @@ def mlflow_command(run: str, **options: Any) -> int:
 
 def service_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the services in yurt.yaml that complete a word."""
-    from yurt.errors import YurtError
     from yurt.services.named_service import names
 
     try:
@@ -263,7 +263,6 @@ def run_command(words: tuple[str, ...], **options: Any) -> int:
 
 def start(options: dict[str, Any], wanted: Wanted, *, context: str = "", entry: str = "") -> int:
     """Start a service, and stay until the user leaves, or until it ends. `entry`: its name in yurt.yaml."""
-    from yurt.model.result import Interrupted
     from yurt.services.screen import Screen
 
     call.enable_gc()
@@ -292,8 +291,6 @@ def start(options: dict[str, Any], wanted: Wanted, *, context: str = "", entry: 
 
 
 def _request(options: dict[str, Any], entry: str, wanted: Wanted) -> Request:
-    from yurt.lifecycle.plan.request import Request
-    from yurt.lifecycle.run_request import flags
 
     return Request(
         words=(),

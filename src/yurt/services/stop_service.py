@@ -8,6 +8,7 @@ from yurt.cli import call, render
 from yurt.cli.declare import argument, option, verb
 from yurt.config import contexts
 from yurt.contexts import folders
+from yurt.errors import UserError
 from yurt.lifecycle.cancel import Cancelled, cancel_runs, print_cancelled
 from yurt.model.result import Result
 from yurt.services import find
@@ -40,7 +41,6 @@ def stop_command(names: tuple[str, ...], every: bool) -> int:
     the only service is ended. If the site is unreachable, the next
     yurt command that reaches it ends them.
     """
-    from yurt.errors import UserError
 
     if every and names:
         raise UserError("--all and names cannot be combined", code="usage", hint="leave out one of them")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import struct
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -259,7 +259,6 @@ def _is_fetched(name: bytes) -> bool:
 
 def _too_many(names: Iterable[bytes]) -> UserError:
     """Return the error for a project with too many files; it names the folder with most of them."""
-    from collections import Counter
 
     counts = Counter(name.split(b"/", 1)[0] for name in names)
     folder, count = counts.most_common(1)[0]

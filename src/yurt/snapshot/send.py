@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -69,9 +71,7 @@ def everything(snapshot: Snapshot) -> bytes:
 
 def _remove_leftovers(store: Path) -> None:
     """Remove what killed uploads left behind."""
-    import contextlib
     import shutil
-    import time
 
     for each in store.glob("upload-*"):
         with contextlib.suppress(FileNotFoundError):  # the upload of another process has just ended

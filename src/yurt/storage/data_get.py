@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from yurt.cli import call, render
 from yurt.cli.declare import argument, option, verb
+from yurt.cli.progress import watching
 from yurt.contexts import outside_files
 from yurt.errors import UserError
 from yurt.model.data import Manner
 from yurt.model.place import parse
 from yurt.model.progress import Watch, unwatched
 from yurt.model.result import Result
+from yurt.storage import pack, transfer
 from yurt.storage.data_put import (
     CHECKSUM,
     DELETE,
@@ -49,7 +51,6 @@ def get(
     `dry`: only find out what would be done.
     UnreachableError: what was copied is kept.
     """
-    from yurt.storage import pack, transfer
 
     if parse(target) is not None:
         raise UserError(
@@ -97,7 +98,6 @@ def get_command(place: str, target: str, *, unpack: bool, checksum: bool, delete
     It gets the name TARGET, or its own name in the folder TARGET if that ends with a slash; by default its own name in
     the current folder. The content of a folder is merged into a folder that exists.
     """
-    from yurt.cli.progress import watching
 
     call.enable_gc()
 

@@ -6,12 +6,16 @@ import msgspec
 
 from yurt.cli import call, render
 from yurt.cli.declare import argument, verb
+from yurt.cli.listing import listing
+from yurt.cli.progress import watching_late
 from yurt.config import contexts
 from yurt.contexts.facts import facts_if_probed
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.result import Result
+from yurt.storage import contents
 from yurt.storage.contents import DataEntry
 from yurt.storage.spots import must_be_spot
+from yurt.storage.tiers import tiers
 
 
 class DataListed(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +31,6 @@ class DataListed(msgspec.Struct, frozen=True, kw_only=True):
 
 def ls(place: str = "", *, context: str = "", watch: Watch = unwatched) -> Result[DataListed]:
     """List a folder, or show a file, in one request. Without a place: the tier with data that the user keeps."""
-    from yurt.storage import contents
 
     chosen = must_be_spot(place or _default(context), context, watch=watch)
     watch(Event(f"querying {chosen.context.name}"))
@@ -37,7 +40,6 @@ def ls(place: str = "", *, context: str = "", watch: Watch = unwatched) -> Resul
 
 def _default(context: str) -> str:
     """Return the tier `project` if the context has one, else its first tier."""
-    from yurt.storage.tiers import tiers
 
     place = contexts.site(contexts.current_name(context))
     names = [each.name for each in tiers(place, facts_if_probed(place)) if each.path]
@@ -52,7 +54,6 @@ def ls_command(place: str) -> int:
     Shows what is in the folder PLACE, with the number and the size of all files below each folder; by default in the
     tier `project`.
     """
-    from yurt.cli.progress import watching_late
 
     with watching_late() as watch:
         found = ls(place, context=call.current().context, watch=watch)
@@ -60,7 +61,6 @@ def ls_command(place: str) -> int:
 
 
 def _print(found: DataListed) -> None:
-    from yurt.cli.listing import listing
 
     if not found.entries:
         print(render.plain(f"{found.place} is empty"))

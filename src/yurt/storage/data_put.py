@@ -15,12 +15,15 @@ import msgspec
 from yurt.cli import call, render
 from yurt.cli.ask import confirm
 from yurt.cli.declare import argument, option, verb
-from yurt.errors import UserError
+from yurt.cli.progress import watching
+from yurt.errors import RefusedError, UserError
 from yurt.model.data import Manner, Moved
 from yurt.model.files import Progress
+from yurt.model.place import parse
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.result import Result
 from yurt.storage import here, transfer
+from yurt.storage import pack as archives
 from yurt.storage.spots import Spot, must_be_spot, spot
 from yurt.transport import rsync_direct, rsync_process, rsync_through, tar_copy
 from yurt.transport.side import Side
@@ -125,12 +128,8 @@ def put(
         return _between(known, place, manner, watch)
     progress = shown("uploading", watch)
     if pack:
-        from yurt.storage import pack as archives
-
         moved, path = archives.put(Path(sources[0]), place, progress, checksum=checksum)
     else:
-        from yurt.storage import transfer
-
         moved, path = transfer.put([Path(each) for each in sources], place, manner, progress)
     return copied([str(each) for each in sources], f"{place.context.name}:{path}", moved)
 
@@ -209,8 +208,6 @@ def put_command(sources: tuple[str, ...], target: str, *, pack: bool, checksum: 
     SOURCE can be on another context. Then rsync on its login node copies the files directly, if ssh from there reaches
     the other one without a prompt. Otherwise they pass through this machine, but not through its disk.
     """
-    from yurt.cli.progress import watching
-    from yurt.model.place import parse
 
     call.enable_gc()
 
@@ -236,7 +233,6 @@ def put_command(sources: tuple[str, ...], target: str, *, pack: bool, checksum: 
 
 def confirm_deletion(found: DataCopied) -> None:
     """Ask whether files may be deleted, if there are any. RefusedError: they may not, or nobody can be asked."""
-    from yurt.errors import RefusedError
 
     number = found.done.deleted
     if not number:

@@ -10,9 +10,11 @@ import msgspec
 from yurt.cli import call, render
 from yurt.cli.ask import confirm
 from yurt.cli.declare import argument, option, verb
-from yurt.errors import UserError
+from yurt.cli.progress import watching_late
+from yurt.errors import RefusedError, UserError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.result import Result
+from yurt.storage import contents
 from yurt.storage.spots import Spot, must_be_spot
 
 
@@ -38,7 +40,6 @@ class DataRemoved(msgspec.Struct, frozen=True, kw_only=True):
 
 def survey(places: Sequence[str], *, context: str = "", watch: Watch = unwatched) -> Result[DataRemoved]:
     """Return what would be removed, in one request for each context. RefusedError for a place that must stay."""
-    from yurt.storage import contents
 
     rows: list[Removable] = []
     for group in _by_context(places, context, watch):
@@ -54,7 +55,6 @@ def rm(
     found: DataRemoved, places: Sequence[str], *, context: str = "", watch: Watch = unwatched
 ) -> Result[DataRemoved]:
     """Remove what `survey` found, in one request for each context. Links are not followed. Safe to repeat."""
-    from yurt.storage import contents
 
     for group in _by_context(places, context, watch):
         watch(Event(f"removing from {group[0].context.name}"))
@@ -81,8 +81,6 @@ def rm_command(places: tuple[str, ...], yes: bool) -> int:
     Shows how many files are removed and asks for confirmation. A link is removed, not what it points to. Storage tiers,
     the home and yurt's own folders are never removed; remove runs with `yurt prune`.
     """
-    from yurt.cli.progress import watching_late
-    from yurt.errors import RefusedError
 
     now = call.current()
     with watching_late() as watch:

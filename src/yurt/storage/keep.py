@@ -12,6 +12,7 @@ from yurt.cli import call, render
 from yurt.cli.completers import run_names
 from yurt.cli.declare import argument, option, verb
 from yurt.cli.filters import folded
+from yurt.cli.progress import watching
 from yurt.config import contexts
 from yurt.contexts import connect, folders
 from yurt.contexts.facts import facts_if_probed
@@ -325,7 +326,6 @@ def keep_command(names: tuple[str, ...], to: str, everything: bool) -> int:
 
     PLACE is a file or a folder: TIER:PATH, CONTEXT:TIER:PATH or CONTEXT:/PATH.
     """
-    from yurt.cli.progress import watching
 
     call.enable_gc()
     with watching() as watch:

@@ -21,6 +21,7 @@ from yurt.model.place import FORMS, PlaceName, parse
 from yurt.model.progress import Watch, unwatched
 from yurt.storage.places import path_of
 from yurt.storage.tiers import tiers
+from yurt.transport import protected
 from yurt.transport.base import Host
 
 
@@ -63,7 +64,6 @@ class Spot(msgspec.Struct, frozen=True, dict=True):
 
     def guard(self, names: Sequence[str] = (), *, delete: bool = False, sources: Sequence[str] = ()) -> str:
         """Return a script that exits if a copy to this place, or of these names to this folder, must not be."""
-        from yurt.transport import protected
 
         paths = [posixpath.join(self.path, each) for each in names] or [self.path]
         return protected.script(paths, own=self.own_folders(), kept=self.kept_folders(), sources=sources, delete=delete)

@@ -12,6 +12,8 @@ from yurt.cli import call, render
 from yurt.cli.completers import context_names
 from yurt.cli.declare import argument, option, verb
 from yurt.cli.deletion import deletion
+from yurt.cli.listing import listing
+from yurt.cli.progress import watching
 from yurt.config import contexts
 from yurt.contexts import connect, folders
 from yurt.contexts.facts import facts_if_probed
@@ -183,7 +185,6 @@ def show_command(names: tuple[str, ...], own: bool) -> int:
     The tiers are found with the variables of the site, such as SCRATCH. Change or add some with the context keys
     `tiers`, `tier_purge` and `tier_quota`; `storage_report` is a command of the site whose output is shown, too.
     """
-    from yurt.cli.progress import watching
 
     with watching() as watch:
         found = storage(names, context=call.current().context, own=own, watch=watch)
@@ -198,7 +199,6 @@ def show_command(names: tuple[str, ...], own: bool) -> int:
 
 
 def _print(found: ContextStorage, *, titled: bool) -> None:
-    from yurt.cli.listing import listing
 
     if titled:
         print(render.plain(f"{found.context}:"))

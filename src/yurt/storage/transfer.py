@@ -16,7 +16,7 @@ from yurt.model.site_words import count
 from yurt.storage import here
 from yurt.storage.contents import missing
 from yurt.storage.spots import Spot
-from yurt.transport import protected, room, rsync_copy, rsync_process
+from yurt.transport import protected, room, rsync_copy, rsync_process, tar, tar_copy
 from yurt.transport.base import refusal
 from yurt.transport.side import Side
 
@@ -55,7 +55,6 @@ def _put(side: Side, sources: Sequence[str], manner: Manner, progress: Progress,
     if rsync_process.usable():
         with contextlib.suppress(rsync_process.Strange):
             return rsync_copy.put(side, sources, manner, progress, folder=folder)
-    from yurt.transport import tar_copy
 
     tar_copy.without_delete(manner.delete)
     return tar_copy.put(side, sources, progress, folder=folder)
@@ -110,7 +109,6 @@ def _get(source: Spot, target: Path, manner: Manner, progress: Progress, *, fold
     if has_rsync and rsync_process.usable():
         with contextlib.suppress(rsync_process.Strange):
             return rsync_copy.get(source.host, source.path + "/" * folder, target, manner, progress)
-    from yurt.transport import tar_copy
 
     tar_copy.without_delete(manner.delete)
     return _get_by_tar(source, target, manner, progress, folder=folder)
@@ -129,7 +127,6 @@ def look(place: Spot) -> tuple[str, list[str]]:
 
 
 def _get_by_tar(source: Spot, target: Path, manner: Manner, progress: Progress, *, folder: bool) -> Moved:
-    from yurt.transport import tar
 
     if folder:
         brought = tar.bring(source.host, source.path, target, Pick(no_git=manner.no_git), progress)

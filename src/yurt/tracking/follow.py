@@ -13,6 +13,7 @@ from yurt.config.lock import locked
 from yurt.contexts import connect
 from yurt.contexts.fan_out import ready, side_by_side
 from yurt.errors import YurtError
+from yurt.lifecycle.races.view import contexts_of as candidates
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids, layout
 from yurt.model.growth import Growing, Kind
@@ -249,7 +250,6 @@ def contexts_of(store: Store, entry: Entry) -> list[str]:
     """Return the contexts that may have files of a run."""
     if not entry.run.race:
         return [entry.run.context]
-    from yurt.lifecycle.races.view import contexts_of as candidates
 
     return candidates(store, entry.run)
 

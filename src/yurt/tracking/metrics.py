@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,6 +15,9 @@ from yurt.cli import call, render, values
 from yurt.cli.completers import run_names
 from yurt.cli.declare import argument, option, verb
 from yurt.cli.filters import FILTER
+from yurt.cli.metrics_text import as_csv, print_plot, print_table
+from yurt.cli.progress import watching
+from yurt.cli.screen import Screen
 from yurt.cli.values import Duration, Number
 from yurt.contexts import folders
 from yurt.errors import NotFoundError, UserError, YurtError
@@ -207,8 +212,6 @@ def _check(index: Store, entries: Sequence[Entry], names: set[str], plot: Sequen
         )
     for name in plot:
         if name not in names:
-            from difflib import get_close_matches
-
             near = get_close_matches(name, names, n=1)
             some = ", ".join(sorted(names)[:NAMED]) + (" …" if len(names) > NAMED else "")
             raise NotFoundError(
@@ -271,7 +274,6 @@ def metrics_command(runs: tuple[str, ...], plots: tuple[str, ...], filters: tupl
     tasks in one picture. A plot has at most 12 curves: of more, those whose last values are lowest and highest.
     --json and --csv print all values.
     """
-    from yurt.cli.progress import watching
 
     _check_options(options, plots, runs)
     if options["follow"]:
@@ -302,10 +304,6 @@ def _check_options(options: dict[str, Any], plots: tuple[str, ...], runs: tuple[
 
 
 def _follow(runs: tuple[str, ...], plots: tuple[str, ...], filters: tuple[str, ...], options: dict[str, Any]) -> int:
-    from contextlib import ExitStack
-
-    from yurt.cli.progress import watching
-    from yurt.cli.screen import Screen
 
     call.enable_gc()
     last: list[list[RunMetrics]] = []
@@ -340,17 +338,11 @@ def _follow(runs: tuple[str, ...], plots: tuple[str, ...], filters: tuple[str, .
 
 def _print(found: list[RunMetrics], plots: tuple[str, ...], options: dict[str, Any]) -> None:
     if options["as_csv"]:
-        from yurt.cli.metrics_text import as_csv
-
         render.verbatim(as_csv(found).encode(errors="backslashreplace"))
     elif plots:
-        from yurt.cli.metrics_text import print_plot
-
         for at, name in enumerate(plots):
             if at and not call.plain():
                 print()
             print_plot(found, name, number=len(plots), over=options["over"], smooth=options["smooth"])
     else:
-        from yurt.cli.metrics_text import print_table
-
         print_table(found, ROWS if sys.stdout.isatty() else None)

@@ -9,6 +9,8 @@ import click
 
 from yurt.cli import app, render
 from yurt.cli.app import Group, run_names, verb
+from yurt.cli.terminal import safe
+from yurt.tracking import wandb as verbs
 
 if TYPE_CHECKING:
     from yurt.tracking.wandb import WandbSynced
@@ -37,7 +39,6 @@ def sync(runs: tuple[str, ...], *, again: bool) -> int:
     that of your wandb login, or WANDB_API_KEY from the environment or from `yurt secret set WANDB_API_KEY`. A run that
     is still running is left for the next call.
     """
-    from yurt.tracking import wandb as verbs
 
     app.enable_gc()
     found = verbs.sync(runs, again=again, on_output=_pass_on, watch=_say)
@@ -54,7 +55,6 @@ def _say(event: object) -> None:
 def _pass_on(line: bytes) -> None:
     if app.current().quiet:
         return
-    from yurt.cli.terminal import safe
 
     sys.stderr.flush()
     sys.stderr.buffer.write(safe(line, plain=app.plain()) if sys.stderr.isatty() else line)

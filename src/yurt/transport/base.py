@@ -22,7 +22,7 @@ from yurt.errors import NotFoundError, RefusedError, UnreachableError, YurtError
 from yurt.model.progress import report_slow, waiting
 from yurt.model.site_words import Reading, whole
 from yurt.transport import counts, queue_prefetch, wire
-from yurt.transport.command import Silent
+from yurt.transport.command import ProgramCommand, Silent
 from yurt.transport.ssh_errors import RETRY
 from yurt.transport.stream import Stream
 
@@ -416,7 +416,6 @@ class Host(ABC):
 
     def start(self, parcel: wire.Parcel, err: IO[bytes] | None) -> Command:
         """Start the command of a parcel. `err`: a file for standard error; None: a pipe."""
-        from yurt.transport.command import ProgramCommand
 
         argv = self.argv(parcel.command)
         if self.socket():

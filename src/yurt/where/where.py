@@ -10,20 +10,25 @@ import msgspec
 from yurt.cli import call, render
 from yurt.cli.completers import run_names
 from yurt.cli.declare import argument, verb
+from yurt.cli.listing import listing
+from yurt.cli.progress import watching
 from yurt.cli.settings import options as setting_options
 from yurt.config import contexts
 from yurt.contexts import folders
 from yurt.contexts.project import Project
 from yurt.errors import UnreachableError, UserError, YurtError
 from yurt.lifecycle.plan.request import Request
+from yurt.lifecycle.run_request import flags
+from yurt.lifecycle.select import which
 from yurt.model import settings
 from yurt.model.context import Context
-from yurt.model.progress import Watch, unwatched
+from yurt.model.progress import Watch, duration, unwatched
 from yurt.model.result import Result
 from yurt.model.run import Resources
 from yurt.model.where import MOST, REJECTED, SOON, ExpectedStart, SmallerRequest, TrackRecord
 from yurt.store import Entry, Store
 from yurt.where import allowed
+from yurt.where.best import choose_best
 from yurt.where.everywhere import everywhere, why
 from yurt.where.query import order
 from yurt.where.wanted import MOVED, Wanted, elsewhere, named_contexts, of_request, of_run
@@ -110,7 +115,6 @@ def _silent(error: YurtError) -> bool:
 
 
 def _entry(store: Store, name: str) -> Entry:
-    from yurt.lifecycle.select import which
 
     (entry,) = which(store, [name])
     return entry
@@ -158,7 +162,6 @@ class BestContext(msgspec.Struct, frozen=True, kw_only=True):
 
 def best(request: Request, *, watch: Watch = unwatched) -> BestContext:
     """Choose the context where a request starts first, with the time to copy what it needs. Submits nothing."""
-    from yurt.where.best import choose_best
 
     made, changed = choose_best(folders.store(), request, watch)
     first, *others = made
@@ -177,7 +180,6 @@ def is_best(context: str) -> bool:
 
 
 def _when(seconds: float) -> str:
-    from yurt.model.progress import duration
 
     if seconds == float("inf"):
         return "at an unknown time"
@@ -209,7 +211,6 @@ def where_command(run: str | None, **options: Any) -> int:
     end of the range. With RUN, it uses the resources of that run,
     and says whether it would start earlier elsewhere.
     """
-    from yurt.cli.progress import watching
 
     request = None if run else _request(options)
     if run and any(value not in (None, (), "") for value in options.values()):
@@ -225,14 +226,11 @@ def where_command(run: str | None, **options: Any) -> int:
 
 
 def _request(options: dict[str, Any]) -> Any:
-    from yurt.lifecycle.plan.request import Request
-    from yurt.lifecycle.run_request import flags
 
     return Request(words=(), flags=flags(options))
 
 
 def _print(found: Where) -> None:
-    from yurt.cli.listing import listing
 
     if found.starts:
         listing(

@@ -19,7 +19,7 @@ from yurt.contexts.doctor.keys import read_key
 from yurt.contexts.doctor.programs import version_in
 from yurt.errors import RefusedError
 
-SOURCE = Path(machine.__file__).parents[1]
+SOURCE = Path(machine.__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)

@@ -105,7 +105,7 @@ def test_old_hosts_have_a_note() -> None:
 
 
 def test_the_example_of_the_how_to_is_valid() -> None:
-    page = Path(__file__).parent.parent.parent / "docs" / "how-to" / "site-profiles.md"
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "site-profiles.md"
     (example,) = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
     profile = files.parse(example, page, base=find.bundled)
     assert profile.has_host("login.big.example")

@@ -26,7 +26,7 @@ ASKS = "its job on beta asks who was first"
 DRAINED = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
 REASONS = (HERE / "reasons.txt").read_text().splitlines()[1:]
 ASSOC_MGR = (HERE / "assoc_mgr.txt").read_text()
-DATA = HERE.parent.parent / "src" / "yurt" / "why"
+DATA = Path(amounts.__file__).parent
 
 JOB = """JobId=2 JobName=yurt-x
    UserId=alice(61001) GroupId=alice(61001) MCS_label=N/A

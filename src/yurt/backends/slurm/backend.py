@@ -282,7 +282,6 @@ class SlurmBackend(ShellBackend):
             return found, waiting.read(mark, answer.text, job)
 
     def look_back(self, job: str, node: str) -> EndedJob:
-        from yurt.backends import scripts
         from yurt.backends.slurm import probe, waiting
 
         mark = probe.new_mark()

@@ -87,7 +87,6 @@ class _Given(msgspec.Struct, frozen=True):
 
 
 def _options_of(text: str) -> list[_Given]:
-    import shlex
 
     try:
         words = shlex.split(text, comments=True)

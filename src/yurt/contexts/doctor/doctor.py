@@ -16,6 +16,7 @@ from yurt.cli import call, render
 from yurt.cli.ask import confirm
 from yurt.cli.completers import context_names
 from yurt.cli.declare import argument, option, verb
+from yurt.cli.progress import watching
 from yurt.config import contexts, paths
 from yurt.contexts.doctor import contexts as sites
 from yurt.contexts.doctor import fixes, machine, report
@@ -175,15 +176,12 @@ def doctor_command(contexts: tuple[str, ...], fix: bool, yes: bool, report: str 
     Slurm, software. Prints only problems; -v prints every check. Changes nothing without --fix, which shows each
     change and asks. The exit code is 1 if there is a fault, and 0 if there are only warnings.
     """
-    from yurt.cli.progress import watching
 
     now = call.current()
     asks = sys.stdin.isatty() and sys.stderr.isatty() and not now.json
     if yes and not fix:
         raise click.UsageError("--yes needs --fix")
     if fix and not (asks or yes):
-        from yurt.errors import UserError
-
         raise UserError(
             "--fix asks before each change, which needs a terminal and is not possible with --json",
             code="usage",
@@ -244,7 +242,6 @@ def _room() -> int:
 
 
 def _fix_all(found: Diagnosis, *, asks: bool) -> None:
-    from yurt.errors import YurtError
 
     fixes = fixable(found)
     if not fixes and not call.current().quiet:

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from yurt.config.paths import as_typed
+from yurt.contexts import profiles
 from yurt.contexts.doctor.finding import Finding, Fix, chmod, fault, ok, skipped, warning
 from yurt.contexts.person import person
 from yurt.transport.master import needs_passphrase
@@ -182,7 +183,6 @@ def public_keys(identities: Sequence[Path]) -> list[Path]:
 
 def registration(host: str) -> str:
     """Return where the site of a host wants public keys, by its profile."""
-    from yurt.contexts import profiles
 
     profile = profiles.of(host)
     if profile is not None and profile.keys_url:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 
 from yurt.config import faults, yaml_text
 from yurt.errors import UserError
@@ -38,7 +39,6 @@ def parse(text: str, file: Path | str, *, base: Base) -> Profile:
 
 def content(text: str, file: Path | str) -> tuple[dict[str, Any], Lines]:
     """Return the parsed YAML of a profile, and the line of each key."""
-    import yaml
 
     if len(text) > LARGEST:
         raise UserError(f"{file} is larger than {LARGEST // 1024} KB", code="config-invalid")

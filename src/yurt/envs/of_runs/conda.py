@@ -6,7 +6,9 @@ from pathlib import Path
 
 from yurt.config import paths
 from yurt.contexts.folders import expand_locally
+from yurt.envs import indexes
 from yurt.envs.declared import Declared
+from yurt.envs.download import Downloader
 from yurt.errors import RefusedError, UserError
 from yurt.model.context import Context
 from yurt.model.env import EnvTools
@@ -41,8 +43,6 @@ def installer(declared: Declared, tools: EnvTools, context: Context) -> str:
 
 def read(source: str) -> bytes:
     """Return an installer from an address or a file. UnreachableError: it cannot be downloaded."""
-    from yurt.envs import indexes
-    from yurt.envs.download import Downloader
 
     if "://" in source:
         return Downloader(paths.data_home() / "wheels", indexes.of_pip(), {}).one(source)

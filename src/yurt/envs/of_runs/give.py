@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from yurt.config import paths
+from yurt.envs import uv_binary
 from yurt.envs.of_runs import conda
 from yurt.envs.of_runs.prepare import Prepared
 from yurt.errors import RefusedError, YurtError
@@ -29,7 +30,6 @@ def with_uv(context: str, prepared: Prepared, envs: Envs, watch: Watch) -> EnvBu
     build = prepared.build
     if build.uv != layout.tool(layout.chain(build.folder)[0], "uv") or envs.has_tool(build.folder, "uv"):
         return build
-    from yurt.envs import uv_binary
 
     try:
         content = uv_binary.fetch(prepared.target.machine, paths.data_home() / "wheels", watch=watch)

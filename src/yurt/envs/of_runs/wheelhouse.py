@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from yurt.contexts import connect
+from yurt.envs import wheelhouse
 from yurt.envs.declared import Declared
 from yurt.envs.lock import Lock
 from yurt.envs.resolve import resolve
@@ -36,7 +37,6 @@ def choose_packages(
     watch(Event(f"choosing the packages of {declared.title}"))
     if not context.wheelhouse:
         return resolve(declared, target, torch=torch, builds=builds, watch=watch)
-    from yurt.envs import wheelhouse
 
     envs = connect.backend(context).envs
     names, asked = wheelhouse.names(declared), set[str]()

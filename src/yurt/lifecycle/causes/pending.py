@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from yurt.backends.slurm.states import describe
 from yurt.lifecycle.causes import amounts, before_queue
 from yurt.model import hostlist
 from yurt.model.again import filled
@@ -131,7 +132,6 @@ def _words(status: Status, native: str) -> str:
     """Return the reason in words: that of the last refresh, unless the site reports another one now."""
     if not native or native == _reason(status.native):
         return status.reason
-    from yurt.backends.slurm.states import describe
 
     return describe("PENDING", native)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from yurt import snapshot
 from yurt.backends.answers import ChangedFiles, CodeParcel, Placed, Uploaded
 from yurt.backends.kinds import kind_of
 from yurt.errors import UnreachableError
@@ -75,7 +76,6 @@ def place(
 
 def parcel(plan: Plan, known: Sequence[str]) -> CodeParcel:
     """Return the code of a plan, packed for a context that has these trees of the project."""
-    from yurt import snapshot
     from yurt.snapshot import send
 
     taken = snapshot.Snapshot(plan.run.code.tree, plan.run.code.files, plan.run.code.size, Path(plan.store))

@@ -18,6 +18,7 @@ from yurt.lifecycle.outbox.deliver import place
 from yurt.lifecycle.outbox.upload import Postponed, Stopped, Uploader
 from yurt.model import ids, sent
 from yurt.model import tasks as numbering
+from yurt.model.facts import largest_array
 from yurt.model.run import Plan, Status
 from yurt.model.state import BUILDING, CANCELLED, WAITS_FOR_SYNC, never_started
 from yurt.store import Store
@@ -279,7 +280,6 @@ def _calls(store: Store, plan: Plan) -> bytes:
 
 def _largest_array(context: str) -> int:
     from yurt.contexts.facts import facts_if_probed
-    from yurt.model.facts import largest_array
 
     return largest_array(facts_if_probed(contexts.named(context)))
 

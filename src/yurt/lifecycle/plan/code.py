@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from yurt import snapshot
 from yurt.backends.kinds import kind_of
 from yurt.config import paths
 from yurt.contexts.project import Project
@@ -36,7 +37,6 @@ def snapshot_of(
     `by_project`: the project itself sets paths_to_copy. UnconfirmedError if it names files outside the project that the
     user has not agreed to upload.
     """
-    from yurt import snapshot
 
     _check_folder(project.folder)
     watch(Event("taking a snapshot of the code"))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from yurt.backends.kinds import Kind, kind_of
+from yurt.backends.slurm.options import long_name
 from yurt.config import precedence
 from yurt.config.precedence import Setting
 from yurt.contexts.project import Project
@@ -131,7 +132,6 @@ def _check_parallel(request: Request) -> None:
 
 def check_secrets(names: Sequence[str], variables: Mapping[str, str], options: Mapping[str, str | None]) -> None:
     """Raise UserError if the secrets of a run cannot be passed to it."""
-    from yurt.backends.slurm.options import long_name
     from yurt.config import secrets
 
     for name in names:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from yurt.backends.kinds import kind_of
-from yurt.backends.slurm.options import Script
+from yurt.backends.slurm.options import Script, long_name, several_tasks, waits_for_sync
 from yurt.config.precedence import Setting
 from yurt.contexts import bad_nodes
 from yurt.errors import UserError
@@ -52,7 +52,6 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def checked(self) -> Resources:
         """The resources, with the memory that a node needs for one Slurm task if it is requested per core."""
-        from yurt.backends.slurm.options import long_name
 
         options = {long_name(name): value for name, value in self.all_options.items()}
         try:
@@ -118,7 +117,6 @@ def _home_sync(wanted: Context, options: Mapping[str, str | None], *, asked: boo
 
     Options as for plain sbatch, `--hold` and the comment `home_sync`, mean the same as `--sync`.
     """
-    from yurt.backends.slurm.options import waits_for_sync
 
     if asked and not kind_of(wanted.type).scheduler:
         raise UserError(
@@ -139,7 +137,6 @@ def _home_sync(wanted: Context, options: Mapping[str, str | None], *, asked: boo
 
 def limits_nodes(options: Mapping[str, str | None]) -> bool:
     """Return whether sbatch options limit the nodes of a job: a node that yurt chose could contradict them."""
-    from yurt.backends.slurm.options import long_name
 
     limiting = ("constraint", "exclude", "exclusive", "nodefile", "nodelist", "nodes", "partition", "reservation")
     return any(long_name(name) in limiting for name in options)
@@ -161,7 +158,6 @@ def settled(needs: Needs, context: str, facts: Facts | None, index: Store | None
 
 def _overridden(flags: Mapping[str, Any]) -> set[str]:
     """Return the sbatch options that a flag of their own sets, such as --nodes, and --sbatch-option does not."""
-    from yurt.backends.slurm.options import long_name
 
     by_name = {long_name(name) for name in flags.get("sbatch_options") or ()}
     parts = {f"resources.{part}": value for part, value in (flags.get("resources") or {}).items()}
@@ -175,7 +171,6 @@ def _without_rivals(resources: Resources, flags: Mapping[str, Any]) -> Resources
 
     UserError if the request itself has both.
     """
-    from yurt.backends.slurm.options import long_name
 
     by_name = {long_name(name) for name in flags.get("sbatch_options") or ()}
     parts = flags.get("resources") or {}
@@ -209,7 +204,6 @@ def _given_by_hand(settings: Mapping[str, Setting], flags: Mapping[str, Any]) ->
 
 def _use_srun(needs: Needs, facts: Facts | None) -> bool:
     """Return whether srun starts the command. A script with #SBATCH lines starts its tasks itself."""
-    from yurt.backends.slurm.options import several_tasks
 
     return facts is not None and needs.script is None and several_tasks(needs.resources, needs.options)
 
@@ -237,13 +231,11 @@ def _own_minutes(needs: Needs) -> int | None:
 
 def without(options: Mapping[str, str | None], gone: Collection[str]) -> dict[str, str | None]:
     """Return sbatch options without the given ones (long names)."""
-    from yurt.backends.slurm.options import long_name
 
     return {name: value for name, value in options.items() if long_name(name) not in gone}
 
 
 def value_of(wanted: str, options: Mapping[str, str | None]) -> str:
     """Return the value of an sbatch option by its long name; empty if it is not there, or has none."""
-    from yurt.backends.slurm.options import long_name
 
     return next((value or "" for name, value in options.items() if long_name(name) == wanted), "")

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -168,7 +170,6 @@ def _typed(flags: Flags, read_file: Read) -> tuple[dict[str, Sequence[Any]], dic
 
 
 def _corrected(flag: str, key: str, values: str) -> str:
-    from shlex import quote
 
     return f"use `{flag} {quote(f'{key}={values}')}`" if values else "give fewer values, or submit several sweeps"
 
@@ -251,7 +252,6 @@ SHELL = re.compile(r"[;&|<>()$`\n*?~#]|^\s*\w+=")
 
 def words(script: str | Sequence[str], file: str = "") -> list[str]:
     """Split a command into words. A line that needs a shell is passed to `sh -c`, which also gets the arguments."""
-    import shlex
 
     if not isinstance(script, str):
         return list(script)

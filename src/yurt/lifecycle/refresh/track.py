@@ -5,8 +5,11 @@ Must stay cheap: every refresh calls it.
 
 from __future__ import annotations
 
+import sys
 import time
+from contextlib import suppress
 
+from yurt import private
 from yurt.store import Store
 
 LEASE = 600.0
@@ -45,10 +48,7 @@ def begin(store: Store) -> list[str]:
 
 def _start() -> None:
     import subprocess
-    import sys
-    from contextlib import suppress
 
-    from yurt import private
     from yurt.config import paths
 
     folder = paths.data_home() / "mlflow"

@@ -24,8 +24,11 @@ from yurt.lifecycle.steps import STEPS
 from yurt.model.addresses import without_password
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.result import Result
+from yurt.pages.folder import page_folder
+from yurt.pages.front import Front
 from yurt.store import Entry, Store
-from yurt.tracking.mlflow import journal, place
+from yurt.tracking.mlflow import journal, place, server
+from yurt.tracking.mlflow.artifacts import add
 from yurt.tracking.mlflow.place import Place
 from yurt.tracking.mlflow.update import update
 
@@ -91,8 +94,6 @@ def _update(
     warnings += [error.message for error in updated.failed[:SENTENCES]]
     added = 0
     if artifacts:
-        from yurt.tracking.mlflow.artifacts import add
-
         added, problems = add(store, target, entries, watch=watch)
         warnings += problems
     data = InMlflow(
@@ -120,9 +121,6 @@ def page(
 
     `on_ready` gets the address of the page and a private folder for as long as it is open.
     """
-    from yurt.pages.folder import page_folder
-    from yurt.pages.front import Front
-    from yurt.tracking.mlflow import server
 
     target = Place()
     place.check_installed()
@@ -150,7 +148,6 @@ def page(
 
 def _wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
     """Wait until the server listens. RefusedError if it ends."""
-    from yurt.tracking.mlflow import server
 
     while True:
         with suppress(OSError), socket.socket(socket.AF_UNIX) as one:
@@ -165,7 +162,6 @@ def _follow(
     store: Store, target: Place, names: Sequence[str], process: subprocess.Popen[bytes], on_word: Callable[[str], None]
 ) -> None:
     """Update the store again and again. RefusedError if the server ends."""
-    from yurt.tracking.mlflow import server
 
     pause, said = INTERVAL, list[str]()
     while True:

@@ -11,6 +11,9 @@ import click
 from yurt.cli import app, render
 from yurt.cli.app import run_names, verb
 from yurt.cli.browser import browser
+from yurt.cli.progress import watching
+from yurt.pages.browse import browse
+from yurt.tracking.mlflow import mlflow as verbs
 
 if TYPE_CHECKING:
     from yurt.model.result import Result
@@ -51,8 +54,6 @@ def mlflow(
     With --to, sends the runs to your own MLflow server and exits. Its token is the secret MLFLOW_TRACKING_TOKEN, or
     MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, from the environment or from `yurt secret set`.
     """
-    from yurt.cli.progress import watching
-    from yurt.tracking.mlflow import mlflow as verbs
 
     app.enable_gc()
     if due:
@@ -96,6 +97,4 @@ def _show(ready: Result[InMlflow], folder: Path, *, no_browser: bool) -> None:
     sys.stdout.flush()
     opener = browser(wanted=not no_browser)
     if opener is not None:
-        from yurt.pages.browse import browse
-
         browse(folder, url, opener)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from yurt.config import yaml_text
 from yurt.model import layout
 from yurt.model.growth import MLRUNS
 from yurt.model.site_words import whole
@@ -63,8 +64,6 @@ def read(copies: Mapping[str, Copy]) -> list[ScriptRun]:
 def _read_meta(run: ScriptRun, text: str) -> bool:
     """Read meta.yaml of a run. False if it is not complete yet, or the run was deleted."""
     import yaml
-
-    from yurt.config import yaml_text
 
     try:
         meta = yaml_text.parse(text)  # each value is text

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -22,6 +22,7 @@ from yurt.cli.browser import browser
 from yurt.cli.completers import run_names
 from yurt.cli.declare import argument, option, verb
 from yurt.cli.filters import FILTER
+from yurt.cli.progress import watching
 from yurt.cli.values import Duration
 from yurt.contexts import folders
 from yurt.contexts.project import Project
@@ -280,9 +281,6 @@ def tensorboard_command(
 
     The page is on 127.0.0.1, and only the printed URL opens it.
     """
-    from contextlib import ExitStack
-
-    from yurt.cli.progress import watching
 
     call.enable_gc()
     now = call.current()
