@@ -47,12 +47,14 @@ def logs(runs: tuple[str, ...], follow: bool, lines: int | None, filters: tuple[
     """
     from yurt.verbs import logs as verbs
 
-    one = only["only_out"] != only["only_err"]
-    printer = Printer({"out" if only["only_out"] else "err"} if one else {"out", "err"})
+    one: Stream | None = None
+    if only["only_out"] != only["only_err"]:
+        one = "out" if only["only_out"] else "err"
+    printer = Printer({one} if one else {"out", "err"})
     if follow:
         call.enable_gc()
     with printer:
-        verbs.logs(runs, printer, filters=filters, follow=follow, lines=lines)
+        verbs.logs(runs, printer, filters=filters, follow=follow, lines=lines, only=one)
 
 
 class Printer:

@@ -12,6 +12,7 @@ from yurt.config import contexts
 from yurt.config import facts as cache
 from yurt.errors import NotFoundError, UnreachableError, UserError, YurtError
 from yurt.lifecycle import bad_nodes
+from yurt.lifecycle.outbox.pending import cancel_saved
 from yurt.model.context import LOCAL, Context
 from yurt.model.facts import Facts
 from yurt.model.live import Live
@@ -125,6 +126,7 @@ def _look(store: Store, context: Context, *, alone: bool) -> tuple[Cluster, _Fai
     live, facts, problem = None, None, None
     try:
         connect.check_responds(context, backend, scheduler=True, alone=alone)
+        cancel_saved(store, context.name)
         facts = _facts(context)
         live = _with_runs(store, context, backend.site.look(facts.accounts if facts is not None else []))
     except YurtError as error:

@@ -8,7 +8,9 @@ import msgspec
 
 from yurt.config import contexts
 from yurt.errors import UserError
+from yurt.lifecycle.outbox.pending import cancel_saved
 from yurt.model.context import Context
+from yurt.sites import folders
 from yurt.sites.connect import ssh_host
 from yurt.verbs.result import Result
 
@@ -25,9 +27,13 @@ class LoggedIn(msgspec.Struct, frozen=True):
 def login(names: Sequence[str] = (), *, context: str = "", may_prompt: bool = False) -> Result[list[LoggedIn]]:
     """Open the connection to each context, by default to the current one.
 
-    With `may_prompt`, ssh may prompt on the terminal.
+    With `may_prompt`, ssh may prompt on the terminal. Cancellations that were saved for a site are sent to it.
     """
-    return Result(kind="login", data=[_open(each, may_prompt=may_prompt) for each in _named(names, context)])
+    places = _named(names, context)
+    opened = [_open(each, may_prompt=may_prompt) for each in places]
+    for each in places:
+        cancel_saved(folders.known_store(), each.name)
+    return Result(kind="login", data=opened)
 
 
 def logout(names: Sequence[str] = (), *, context: str = "") -> Result[list[LoggedIn]]:

@@ -54,8 +54,12 @@ def logs(
     filters: Sequence[str] = (),
     follow: bool = False,
     lines: int | None = None,
+    only: Stream | None = None,
 ) -> None:
-    """Pass the output of runs and tasks to `reader`: what they wrote so far; with `follow`, until all have finished."""
+    """Pass the output of runs and tasks to `reader`: what they wrote so far; with `follow`, until all have finished.
+
+    `only`: the other log may be left out.
+    """
     index = _store()
     if follow:
         entries, warnings = select.meant(index, names, filters)
@@ -71,7 +75,7 @@ def logs(
 
         run = entries[0].run
         reader.begin([run], labels=False)
-        message = copy(index, run, lambda which, part: reader.wrote(run.id, which, part), lines=lines)
+        message = copy(index, run, lambda which, part: reader.wrote(run.id, which, part), lines=lines, only=only)
         reader.ended(run.id)
         _warn(reader, [message] if message else [])
         return
