@@ -157,7 +157,7 @@ def test_a_saved_cancellation_is_sent_by_verbs_that_reach_the_site(laptop: Lapto
     laptop.environment["YURT_CLOCKS"] = "silent=2 again=2 slow=1 rest=0"
     ended = laptop.run("alpha", "true")["run"]["id"]
     assert laptop.ended(ended)["state"] == "completed"
-    for verb in (["login", "alpha"], ["cluster", "alpha"], ["fetch", ended]):
+    for verb in (["fetch", ended], ["--context", "alpha", "run", "true"]):
         run = laptop.run("alpha", "--hold", "true")["run"]["id"]
         lab.faults.cut("alpha")
         saved = laptop.quick("cancel", run)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from yurt.contexts.advance import Advanced
 from yurt.errors import YurtError
-from yurt.lifecycle.advance import Advanced
 from yurt.model.progress import Watch, unwatched
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def cancel_saved(store: Store | None, context: str) -> None:
     """Send the saved cancellations of a context before a verb has it do something else: those runs go on meanwhile."""
     cancels = store.cancels(context) if store is not None else []
     if store is not None and cancels:
+        from yurt.contexts import connect
         from yurt.lifecycle.outbox.cancellations import tell_cancel
-        from yurt.sites import connect
 
         with suppress(YurtError):  # a later refresh sends them
             tell_cancel(store, cancels, connect.responding_backend(context).runs)
