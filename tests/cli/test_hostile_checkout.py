@@ -470,7 +470,7 @@ def test_a_host_with_letters_of_another_alphabet() -> None:
 def test_programs_of_the_checkout_on_a_relative_path(user: User, path: str) -> None:
     """They come first, or stand in for a program that is not installed."""
     usual = os.environ["PATH"]
-    write(user.project, {f"{folder}{name}": "#!/bin/sh\ntouch \"$0.ran\"\n" for folder in ("", "bin/") for name in RUN})
+    write(user.project, {f"{folder}{name}": '#!/bin/sh\ntouch "$0.ran"\n' for folder in ("", "bin/") for name in RUN})
     for each in (*user.project.iterdir(), *(user.project / "bin").iterdir()):
         each.chmod(0o755)
     given = path.format(usual=usual)
