@@ -3,7 +3,8 @@
 import gc
 import sys
 
-from yurt import private, queue_prefetch
+from yurt import private
+from yurt.transport import queue_prefetch
 
 
 def main() -> None:
@@ -13,7 +14,7 @@ def main() -> None:
         if None not in (sys.stdin, sys.stdout, sys.stderr):  # otherwise files opened here would take their numbers
             queue_prefetch.begin(sys.argv[1:])
             if "run" in sys.argv[1:4]:
-                from yurt import session_ahead
+                from yurt.transport import session_ahead
 
                 session_ahead.begin(sys.argv[1:])
         from yurt.cli.main import main as run

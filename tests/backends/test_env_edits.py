@@ -10,7 +10,7 @@ import pytest
 
 from yurt.backends import scripts
 from yurt.backends.shell.envs import ShellEnvs
-from yurt.hosts import LocalHost
+from yurt.transport.local import LocalHost
 
 SITE = "env-1/lib/python3.11/site-packages"
 
@@ -54,6 +54,11 @@ def test_an_edited_file_is_named(env: Path) -> None:
     (env / SITE / "six.py").write_text("edited")
     changed, what = condition(env)
     assert changed == "changed" and set(what.split(", ")) == {"pack/__init__.py was edited", "six.py was edited"}
+
+
+def test_an_edited_program_is_named(env: Path) -> None:
+    (env / "env-1/bin/torchrun").write_text("edited")
+    assert condition(env) == ("changed", "bin/torchrun was edited")
 
 
 def test_files_are_looked_at_once_an_hour(env: Path) -> None:

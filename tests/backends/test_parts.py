@@ -67,7 +67,7 @@ def test_a_task(user: User, part: str, shell: str) -> None:
     else:
         (folder / part).unlink()
     code, ending, said = run(folder, "", "0", shell=shell)
-    lacking = f"{folder}/data" if part == "data" else f"{folder}/tasks/0/set"
+    lacking = f"{folder}/tasks/0/set" if part == "sets is short" else f"{folder}/{part}"
     assert code == ending["code"] == 78 and lacking in str(ending["why"]) and lacking in said
 
 
@@ -78,4 +78,7 @@ def test_why_shows_it(user: User) -> None:
     (Path(done["folder"]) / "data").unlink()
     Path(first["folder"], "go").touch()
     assert user("wait", done["id"]).code == 1
-    assert f"{done['folder']}/data, a part of the job script, is missing" in user("why", done["id"]).out
+    told = user("why", done["id"]).out
+    assert f"{done['folder']}/data, a part of the job script, is missing" in told
+    assert f"`yurt retry {done['id']}`" in told
+    assert user("retry", done["id"]).code == user("wait", "-").code == 0

@@ -30,20 +30,20 @@ from yurt.api.future import Call
 from yurt.api.rows import merged, rows_of
 from yurt.api.runs import Run, Runs
 from yurt.backends.answers import CodeParcel
+from yurt.contexts import folders
 from yurt.envs import wheels
 from yurt.errors import YurtError
+from yurt.lifecycle import ps
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.refresh import archive
 from yurt.model import ids, plot
 from yurt.model.growth import MLRUNS
 from yurt.model.run import Plan, Status
 from yurt.model.run import Run as RunRecord
-from yurt.sites import folders
 from yurt.store import Store
 from yurt.tracking import curves
 from yurt.tracking.followed import Copy
 from yurt.tracking.mlflow import points, script_runs
-from yurt.verbs import ps
 
 TASK = ids.task(SWEEP, 1)
 SWEPT = msgspec.structs.replace(RECORD, id=SWEEP, folder=SWEEP_FOLDER, tasks=3, command=["train()"], params={})
@@ -102,7 +102,7 @@ def index(site: Site, status: Status = ENDED) -> Iterator[Store]:
     for file in site.folder.glob("yurt.db*"):
         file.unlink()
     shutil.copy(made, site.folder / "yurt.db")
-    with folders.store() as store, mock.patch("yurt.sites.connect.backend", lambda _context: site.backend):
+    with folders.store() as store, mock.patch("yurt.contexts.connect.backend", lambda _context: site.backend):
         yield store
 
 
@@ -195,7 +195,7 @@ def _saved(site: Site) -> None:
         archive.take(store, answer.backend.files, store.several([RUN, TASK]))
         alone = Site(site.folder, framed("1", pieces))
         archive.take(store, alone.backend.files, store.several([SWEEP]))
-        with mock.patch("yurt.sites.connect.backend", lambda _context: alone.backend):
+        with mock.patch("yurt.contexts.connect.backend", lambda _context: alone.backend):
             archive.inspect(store, store.several([RUN])[0], timeout=9)
         for entry in store.several([RUN, TASK, SWEEP]):
             msgspec.json.encode(entry)

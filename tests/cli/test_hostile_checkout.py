@@ -16,13 +16,13 @@ from tests.calls import YURT
 from tests.envs.conftest import write
 from tests.envs.package_index import serving
 from tests.user import User
+from yurt.contexts.project import Project
 from yurt.envs import addresses
 from yurt.envs.addresses import foreign, plain
 from yurt.envs.declared import named
+from yurt.envs.of_runs.choose import chosen
 from yurt.errors import UnconfirmedError
-from yurt.lifecycle.env.choose import chosen
 from yurt.model.context import Context
-from yurt.sites.project import Project
 from yurt.snapshot import git
 
 SITE = Context(name="far", type="slurm", slurm_url="far.invalid")

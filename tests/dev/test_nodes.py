@@ -57,6 +57,15 @@ def test_choice(wanted: Resources, partition: str, last: str, avoid: tuple[str, 
     assert chosen(NODES, wanted, partition=partition, last=last, avoid=avoid) == node
 
 
+def test_the_node_with_the_newest_files_is_taken_although_it_failed() -> None:
+    """It is back, and may have changes that no backup has. Other nodes that failed are not taken."""
+    main = Resources()
+    assert chosen(NODES, main, partition="main", last="n2", failed=["n2"]) == "n2"
+    assert chosen(NODES, main, partition="main", last="n2", failed=["n2"], avoid=["n2"]) == "n3"
+    assert chosen(NODES, main, partition="main", last="n4", failed=["n2"]) == "n3"
+    assert chosen(NODES, Resources(gpus=2), partition="gpu", failed=["n1", "n6"]) == ""
+
+
 def test_the_node_with_the_newest_files(tmp_path: Path) -> None:
     """The last node with the workspace; not one where a run just failed to start, nor one that another laptop left."""
     store = Store(str(tmp_path / "yurt.db"))

@@ -88,7 +88,7 @@ def test_a_site_whose_queue_or_scancel_is_broken(laptop: Laptop, dotfiles: Ssh) 
     run = started(laptop)
     lead(dotfiles, "export PATH=$HOME/bin:$PATH")
     for name, text, said in (
-        ("squeue", "exit 0", "squeue printed no table"),
+        ("squeue", "exit 0", "squeue printed no table)"),
         ("squeue", "echo slurm_load_jobs: 7 of 9 lost", "squeue printed no table"),
         ("scancel", "exit 0", f"the cancellation of {run} is not confirmed: Slurm still lists job"),
     ):
@@ -99,6 +99,7 @@ def test_a_site_whose_queue_or_scancel_is_broken(laptop: Laptop, dotfiles: Ssh) 
         assert done.code == 4 and said in done.out and "not cancelled yet" in done.out, done
         shown = laptop.quick("show", run, "--cached", "--json").json["data"]
         assert shown["status"]["state"] == "running"
+        assert "running: you cancelled it, but its site has not confirmed that yet" in laptop.quick("show", run).out
     dotfiles("alpha", "rm -rf ~/bin")
     assert laptop.ended(run)["state"] == "cancelled", "the next command repeats it"
 

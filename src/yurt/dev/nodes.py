@@ -15,12 +15,19 @@ STARTS = ("idle", "mixed")
 
 
 def chosen(
-    nodes: Sequence[LiveNode], wanted: Resources, *, partition: str, last: str = "", avoid: Collection[str] = ()
+    nodes: Sequence[LiveNode],
+    wanted: Resources,
+    *,
+    partition: str,
+    last: str = "",
+    avoid: Collection[str] = (),
+    failed: Collection[str] = (),
 ) -> str:
     """Return the node to request: `last` if the resources are free there, else the least used one where they are.
 
     Empty if they are free nowhere, or if only the scheduler can choose: for several nodes, or nodes that are named
-    by the request. `partition` is that of the request, or the default one. `avoid`: nodes that failed recently.
+    by the request. `partition` is that of the request, or the default one. `avoid`: nodes on which it could not start.
+    `failed`: nodes that failed under runs; `last` is taken although it did, as it may have unsaved changes.
     """
     if wanted.nodelist or wanted.exclude_nodes or (wanted.nodes or "1") != "1" or (wanted.ntasks or 1) > 1:
         return ""
@@ -28,7 +35,8 @@ def chosen(
     free = [each for each in nodes if each.name not in avoid and partitions & {*each.partitions} and fits(each, wanted)]
     if any(each.name == last for each in free):
         return last
-    return min(free, key=_use).name if free else ""
+    sound = [each for each in free if each.name not in failed]
+    return min(sound, key=_use).name if sound else ""
 
 
 def with_copy(nodes: Sequence[LiveNode], newest: Version | None, last: Entry | None) -> str:

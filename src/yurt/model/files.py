@@ -293,6 +293,8 @@ def read_contents(text: str, folders: Sequence[str]) -> tuple[dict[str, Contents
     method, *lines_of_runs = text.splitlines()
     states, measures = lines_of_runs[: len(folders)], lines_of_runs[len(folders) :]
     sizes = {folder: checked(measure) for measure, _, folder in (line.partition(" ") for line in measures)}
+    if "" in sizes.values():
+        raise ValueError("a folder has no measure")
     found = {
         folder: Contents(state == "ended", Measures(*(sizes.get(f"{folder}/{part}", NOTHING) for part in RESULT_PARTS)))
         for folder, state in zip(folders, states, strict=True)

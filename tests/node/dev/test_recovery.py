@@ -26,16 +26,18 @@ class Nodes:
         self.top, self.lines = top, list[str]()
         self.backups = top / "backups"
 
-    def config(self, name: str = "default") -> Config:
-        given = {"name": name, "backups": str(self.backups), "context": "big"}
+    def config(self, name: str = "default", restore: int = 0) -> Config:
+        given = {"name": name, "backups": str(self.backups), "context": "big", "restore": restore}
         return read({"YURT_DEV": json.dumps(given), "YURT_RUN_DIR": str(self.top / "run")})
 
-    def open(self, node: str) -> Desk:
+    def open(self, node: str, restore: int = 0) -> Desk:
         root = self.top / node
         place = Place(str(root / "work"), str(root / ".own"), str(root / ".beside"))
         for folder in (Path(place.folder), Path(place.beside), self.top / "run"):
             folder.mkdir(parents=True, exist_ok=True)
-        desk = Desk(self.config(), place, Layer(place, {}), Status(str(self.top / "run")), self.lines.append)
+        desk = Desk(
+            self.config(restore=restore), place, Layer(place, {}), Status(str(self.top / "run")), self.lines.append
+        )
         desk.open()
         return desk
 
@@ -72,7 +74,9 @@ def test_an_older_copy_makes_room(nodes: Nodes, monkeypatch: pytest.MonkeyPatch)
     (pack,) = nodes.backups.glob("p3-*")
     content = pack.read_bytes()
     pack.write_bytes(content[:-9] + b"x" + content[-8:])
-    with pytest.raises(NodeError, match=r"v3 cannot be restored: .*p3-.* without damage is v2 .* --restore v2`"):
+    with pytest.raises(
+        NodeError, match=r"v3 cannot be restored: .*p3-.*; v2 of .* is the newest without damage: .* --restore v2`"
+    ):
         nodes.open("n1")
     assert file.read_text() == "one"
     pack.write_bytes(content)
@@ -120,7 +124,7 @@ def test_a_copy_whose_version_is_damaged_is_kept(nodes: Nodes) -> None:
             ["files: `yurt dev up --context big --node n7`", "up --context big --restore v1`"],
         ),
         ("gpu", False, os.uname().nodename, ["up gpu --context big --restore v1`"]),
-        ("gpu", True, "n7", ["dev restore --name gpu --at v1`"]),
+        ("gpu", True, "n7", ["dev restore --name gpu --at v1 'my data/x'`"]),
     ],
 )
 def test_what_to_do_about_damage(nodes: Nodes, name: str, running: bool, host: str, ways: list[str]) -> None:
@@ -131,11 +135,46 @@ def test_what_to_do_about_damage(nodes: Nodes, name: str, running: bool, host: s
     (work / "a").touch()
     workspace.save("down", host=host)
     error = backup.DamagedError("/b/p2-x")
-    text = str(recovery.damaged(error, nodes.config(name), 2, first, running=running))
+    paths = ["my data/x"] if running else []
+    text = str(recovery.damaged(error, nodes.config(name), 2, first, running=running, paths=paths))
     parts = text.split("; ")
     assert parts[0] == "v2 cannot be restored: its file p2-x is damaged"
     assert len(parts) == 1 + len(ways) and all(part.endswith(way) for part, way in zip(parts[1:], ways, strict=True))
     assert len(text) < 300, "job.sh keeps so much of a reason"
+
+
+def test_the_copy_of_another_node_is_named_and_used(nodes: Nodes) -> None:
+    """The packs of two nodes are damaged, and the one with the newest files does not come back."""
+    first = nodes.open("n1")
+    file = write(first, "one")
+    first.save("down")
+    second = nodes.open("n2")
+    write(second, "two")
+    second.save("down")
+    for pack in nodes.backups.glob("p[23]-*"):
+        pack.unlink()
+    with pytest.raises(NodeError, match=r"v3 cannot be restored: .*; v1 of .* is the newest without damage"):
+        nodes.open("n3")
+    write(first, "one, and more")
+    again = nodes.open("n1", restore=2)
+    assert file.read_text() == "one, and more" and again.status.get("version") == 4
+    assert Path(nodes.open("n3").place.workspace, "a.txt").read_text() == "one, and more"
+    again = nodes.open("n1", restore=2)
+    assert again.status.get("version") == 4, "a second start of the run does not go back again"
+
+
+def test_an_error_names_the_copies_of_two_nodes(nodes: Nodes) -> None:
+    work = nodes.top / "work"
+    work.mkdir()
+    workspace = backup.Workspace(str(work), str(nodes.backups), str(nodes.top / "state"))
+    first = workspace.save("first", host="n1")
+    for number, host in enumerate(["n3", "n1", "n2.site"]):
+        (work / str(number)).touch()
+        workspace.save("down", host=host)
+    text = str(recovery.damaged(backup.DamagedError("/b/p3-x"), nodes.config("gpu"), 4, first, running=False))
+    up = "`yurt dev up gpu --context big"
+    assert f"; n2 may still have its files: {up} --node n2`; n1 may still have those of v3: {up} --node n1" in text
+    assert " --node n1 --restore v3`; v1 of " in text and "n3" not in text
 
 
 def test_a_damaged_backup_of_a_node_that_lost_power(nodes: Nodes) -> None:

@@ -76,6 +76,7 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   set -- "${sweep:-$run}/@DATA@" "$secrets" "$@"
   eval "$yurt_profile" # comes first: other variables take precedence
   unset yurt_profile
+  [ -z "$sweep" ] || [ -e "$run/@SET@" ] || check_parts "$sweep/@OFFSETS@" "$sweep/@SETS@" # they are missing or damaged
   check_parts "$1" ${sweep:+"$run/@SET@"}
   . "$1" # sets your variables and appends your command to "$@"
   shift

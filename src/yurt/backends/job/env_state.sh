@@ -28,7 +28,7 @@ env_edits() { # env_edits PATH [CHECKED]: prints which code in it was edited sin
   # Every file is looked at, which takes a shared disk seconds: with CHECKED, at most once an hour if nothing was found.
   [ -e "$1/.packages" ] || return 0
   [ -z "${2-}" ] || [ -z "$(find "$2" -mmin -60 2> /dev/null)" ] || return 0
-  yurt_edits=$(cd "$1" && find . -type f \( -name '*.py' -o -name '*.pth' -o -name '*.so' -o -name '*.so.*' \) -newer .packages |
+  yurt_edits=$(cd "$1" && find . -type f \( -name '*.py' -o -name '*.pth' -o -name '*.so' -o -name '*.so.*' -o -path './bin/*' \) -newer .packages |
     sed 's|^\./||; s|^lib/python[^/]*/site-packages/||' |
     awk 'NR < 6 { text = text (NR > 1 ? ", " : "") $0 " was edited" } END { print text }')
   if [ -n "$yurt_edits" ]; then

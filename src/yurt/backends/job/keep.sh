@@ -8,6 +8,7 @@ umask 077
 me=$1 content=$2 measure=$3 left=$4 until=$(($(date +%s) + $5)) log=$6 most=$7 first=$8 listed=$9
 export LC_ALL=C
 full='' at=0
+[ -z "$measure" ] || can_measure 2> /dev/null || measure='' # no sizes, instead of sizes of 0
 
 newline='
 '

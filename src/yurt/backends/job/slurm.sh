@@ -43,7 +43,7 @@ queue() { # queue SQUEUE-OPTION…: prints rows; fails if squeue fails, or does 
   yurt_rows=$(plainly timeout "${yurt_patience:-60}" squeue "$@" < /dev/null) || return
   yurt_header=${yurt_rows%%"
 "*}
-  case $yurt_header in '' | *[!A-Z_\ \|]*) echo "squeue printed no table: $yurt_header" >&2 && return 1 ;; esac
+  case $yurt_header in '' | *[!A-Z_\ \|]*) echo "squeue printed no table${yurt_header:+: $yurt_header}" >&2 && return 1 ;; esac
   [ "$yurt_rows" = "$yurt_header" ] || printf '%s\n' "${yurt_rows#*"
 "}"
 }

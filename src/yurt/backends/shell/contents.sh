@@ -3,6 +3,7 @@
 # for each folder that is not empty.
 if command -v rsync > /dev/null 2>&1; then echo rsync; else echo tar; fi
 exec 3>&1
+can_measure || exit
 while IFS= read -r folder; do
   if [ ! -d "$folder" ]; then echo gone >&3 && continue; fi
   cd "$folder" || exit 1

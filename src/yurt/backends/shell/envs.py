@@ -16,12 +16,11 @@ from yurt.backends.shell import ownership
 from yurt.backends.shell.env_answers import read_states, read_tools, read_unused
 from yurt.clocks import clocks
 from yurt.errors import UnreachableError
-from yurt.hosts import Host
-from yurt.hosts.base import refusal
-from yurt.hosts.pace import PIECE
 from yurt.model import layout
 from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython, SiteWheels, UnusedEnv
 from yurt.model.site_words import one_each
+from yurt.transport.base import Host, refusal
+from yurt.transport.pace import PIECE
 
 INCOMPLETE, WRONG = 45, 48
 """Exit codes of scripts: the input ended early; what arrived is not what was sent."""
@@ -54,6 +53,7 @@ done
 LIST = """\
 [ "$(find / -prune | head -n 1)" = / ] || exit 1 # without these, every folder would look empty
 for base; do
+  [ -e "$base" ] || readable "${base%/*}" || exit
   for each in "$base"/envs/*; do
     found=$(find "$each" -mindepth 1 -maxdepth 1 ! -name lock ! -name explicit 2> /dev/null | head -n 1)
     [ -z "$found" ] || printf '%s\\n' "$each"

@@ -5,6 +5,7 @@
 tier=$1 checkpoints=$2 base=$1/@KEPT@
 shift 2
 umask 077
+can_measure || exit
 if [ ! -d "$tier" ]; then echo "$tier does not exist" >&2 && exit 1; fi
 mkdir "$base" 2> /dev/null
 if [ -h "$base" ] || [ ! -d "$base" ] || [ ! -O "$base" ]; then echo "$base cannot be created, or is not your own folder" >&2 && exit 1; fi

@@ -2,6 +2,7 @@
 # arguments: MARK. Input: lines "tier NAME PATH", "run FOLDER" and "place PATH". Each run or place has a section "item N":
 # gone, going (it has not finished), or there and its measures: of its outputs, its checkpoints and its working directory.
 mark=$1 item=0
+can_measure || exit
 folder_size() { # folder_size PATH: FILES:BYTES:0; ? if it has too many files, or some cannot be read
   { within 60 find "$1" ! -type d -printf '%s\n' || echo '?'; } 2> /dev/null |
     LC_ALL=C awk '$1 == "?" { hidden = 1 } { files++; bytes += $1 }

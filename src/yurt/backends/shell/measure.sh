@@ -1,5 +1,12 @@
 # Measures the results of runs: outputs, checkpoints, and what the run wrote into its working directory, which also has
-# links to the code, or a copy of it, and caches. Only definitions: the script that needs them follows.
+# links to the code, or a copy of it, and caches. Only definitions: the script that needs them follows, and calls
+# can_measure first.
+
+can_measure() { # whether find, cat and awk print: without output, each folder would look empty, and prune would remove it
+  top=$(find / -prune) || return 0 # a find that fails is noticed for each folder
+  [ "$(printf '%s\n' "$top" | cat | LC_ALL=C awk '{ print }')" = / ] ||
+    { echo "find, cat or awk does not work on this host" >&2 && return 1; }
+}
 
 # find_all FORMAT FOLDER...: prints each file. With `seconds` set: fails after so long.
 find_all() {

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from yurt.backends import scripts
 from yurt.errors import RefusedError, UnreachableError, YurtError
-from yurt.hosts import Host
-from yurt.hosts.base import TIMEOUT, Answer
-from yurt.hosts.stream import Stream
 from yurt.model import layout
+from yurt.transport.base import TIMEOUT, Answer, Host
+from yurt.transport.stream import Stream
 
 OPEN, FOREIGN, UNREADABLE = 40, 41, 42
 """Exit codes of a refusal: other users can write to a folder of the user; a folder is not the user's own; the disk of
@@ -36,6 +35,9 @@ mounted() { # mounted STORAGE BASE: whether run folders can be read; an unmounte
   if [ -e "$2" ]; then [ -r "$2" ] && [ -x "$2" ] && return; return 42; fi
   for own_each in "$1"/* "$1"/.[!.]*; do [ ! -e "$own_each" ] || return 0; done # only yurt's folder was removed
   return 42
+}
+readable() { # readable STORAGE: whether what it lacks does not exist; else prints why
+  [ -r "$1" ] && [ -x "$1" ] || { echo "$1 cannot be read now" >&2 && return 42; }
 }
 """
 
@@ -117,7 +119,11 @@ def stream(
     `part`: see `Host.stream`.
     """
     with host.stream(check(folders) + script, *arguments, silence=silence, part=part) as output:
-        yield output
+        try:
+            yield output
+        except YurtError:  # the caller's, about the same exit code
+            if output.code not in REFUSALS:
+                raise
         if output.code in REFUSALS:
             raise refused(host.name, output.code, output.err.decode(errors="replace").strip())
 

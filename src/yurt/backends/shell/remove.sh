@@ -125,6 +125,7 @@ ended() { # ended RUN-FOLDER: whether its files show that it has finished; for a
 }
 
 survey() { # survey FOLDER…: of runs, sweeps or tasks: sizes; a line for each, with its tasks; measures of runs
+  can_measure || return
   echo "= sizes"
   [ $# -eq 0 ] || printf '%s\0' "$@" | xargs -0 du -sk 2> /dev/null
   echo "= runs"
@@ -208,7 +209,7 @@ remove() { # remove RUN-FOLDER…: prints the removed ones, including those of i
 
 holdings() { # holdings BASE: sizes, then all runs of all projects
   [ -d "$1/projects" ] && [ ! -h "$1/projects" ] || return 0
-  [ "$(find / -prune | wc -l)" -eq 1 ] || return 1 # without these, no sweep would look as if it had ended
+  can_measure && [ "$(find / -prune | wc -l)" -eq 1 ] || return 1 # without wc, no sweep would look as if it had ended
   echo "= sizes"
   du -k -d 3 "$1/projects" 2> /dev/null
   echo "= runs"

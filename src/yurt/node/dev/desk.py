@@ -2,7 +2,7 @@
 
 import os
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from yurt.node import backup
 from yurt.node.dev import power, recovery, sources, swap
@@ -54,7 +54,7 @@ class Desk:
         if not workspace.base and not swap.is_ours(self.place):
             raise NodeError("%s is there, and yurt did not make it; rename it, or choose another workspace name" % path)
         if wanted:
-            self._set_aside(workspace, wanted)
+            self._return_to(workspace, wanted)
         elif newest is None or workspace.base == newest.number:
             self.workspace = workspace
             self.log("kept %s (v%d)" % (path, workspace.base))
@@ -133,7 +133,7 @@ class Desk:
         try:
             found = backup.restore_paths(self.config.backups, number, inside, target, on_progress=self._reporting)
         except backup.DamagedError as error:
-            raise self._damaged(error, number) from None
+            raise self._damaged(error, number, inside) from None
         self.status.set(progress=None)
         self.log("restored %d paths of v%d to %s" % (len(paths), number, target))
         return {"folder": target, "paths": found}
@@ -240,6 +240,15 @@ class Desk:
         self.status.set(fork=text, aside=aside)
         self.log(text)
 
+    def _return_to(self, workspace: "backup.Workspace", number: int) -> None:
+        """Restore the version that the user wants, or take this node's copy of it if its backups are damaged."""
+        if number != workspace.base or not workspace.lost():
+            self._set_aside(workspace, number)
+            return
+        self.workspace = workspace
+        self.log("kept %s, as the backups of v%d are damaged" % (self.place.workspace, number))
+        self._publish(number)
+
     def _set_aside(self, workspace: "backup.Workspace", number: int) -> str:
         """Save what is there, and replace it by a version."""
         aside = self._go_back(number, ".before-v%d" % number, lambda: self._save_as("restore", workspace))
@@ -252,15 +261,19 @@ class Desk:
 
     def _go_back(self, number: int, suffix: str = "", save: Callable[[], None] = lambda: None) -> str:
         """Restore the version that the user wants, and publish it as the newest: the next node starts from it."""
-        aside, newest = self._replace(number, suffix, save), backup.newest(self.config.backups)
-        workspace = self._open_workspace()
+        aside = self._replace(number, suffix, save)
+        self._publish(number)
+        return aside
+
+    def _publish(self, number: int) -> None:
+        """Save the workspace, which has the files of a version, as the newest version, unless that is the newest."""
+        newest, workspace = backup.newest(self.config.backups), self._open_workspace()
         if newest is not None and newest.number != number:
             workspace.succeed(newest)
             self.save("restore of v%d" % number)
         if self.config.restore == number:
             with open(self._restored_mark(), "w"):
                 pass
-        return aside
 
     def _replace(self, number: int, suffix: str = "", save: Callable[[], None] = lambda: None) -> str:
         """Restore a version and make it the workspace; return where the previous one is, if it was there.
@@ -297,10 +310,10 @@ class Desk:
             self.status.set(fork=text)
             self.log(text)
 
-    def _damaged(self, error: backup.DamagedError, number: int) -> NodeError:
+    def _damaged(self, error: backup.DamagedError, number: int, paths: Sequence[str] = ()) -> NodeError:
         """Return the error for a version that cannot be restored, after looking for one that can."""
-        whole = backup.newest_whole(self.config.backups, self._reporting)
-        return recovery.damaged(error, self.config, number, whole, running=self.status.get("phase") == "ready")
+        whole, running = backup.newest_whole(self.config.backups, self._reporting), self.status.get("phase") == "ready"
+        return recovery.damaged(error, self.config, number, whole, running=running, paths=paths)
 
     def _reporting(self, phase: str, done: int, total: int) -> None:
         if self.stopping:

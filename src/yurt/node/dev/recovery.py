@@ -1,38 +1,64 @@
 """When a version cannot be restored: where its files may still be, whether the disk has room, and what to type."""
 
 import os
+import shlex
 import time
-from typing import Optional, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from yurt.node import backup
 from yurt.node.dev.config import Config
 from yurt.node.dev.place import Place
 from yurt.node.files import NodeError
 
+COPIES = 2
+"""An error names so many nodes that may have a copy: job.sh keeps 300 letters of it."""
+
 
 def damaged(
-    error: backup.DamagedError, config: Config, number: int, whole: Optional[backup.Version], *, running: bool
+    error: backup.DamagedError,
+    config: Config,
+    number: int,
+    whole: Optional[backup.Version],
+    *,
+    running: bool,
+    paths: Sequence[str] = (),
 ) -> NodeError:
-    """Return the error for a version with a damaged file: it names a live copy first, then the newest whole version.
+    """Return the error for a version with a damaged file: it names live copies first, then the newest whole version.
 
-    `running`: the dev node has a workspace, so that the user can choose another version to restore there.
+    `running`: the dev node has a workspace, so that the user can choose another version to restore there, or `paths`
+    of it.
     """
     own = "" if config.name == "default" else " " + config.name
     at = " --context %s" % config.context if config.context else ""
     ways = []
-    newest = backup.newest(config.backups)
-    if not running and newest and newest.number == number and newest.host not in ("", os.uname().nodename):
-        node = newest.host.partition(".")[0]
-        ways.append("%s may still have its files: `yurt dev up%s%s --node %s`" % (node, own, at, node))
+    for node, latest in () if running else _copies(config, number, whole):
+        files = "its files" if latest == number else "those of v%d" % latest
+        restore = "" if latest == number else " --restore v%d" % latest
+        ways.append("%s may still have %s: `yurt dev up%s%s --node %s%s`" % (node, files, own, at, node, restore))
     if whole is not None:
         moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(whole.time))
         if running:
-            command = "`yurt dev restore%s --at v%d`" % (own and " --name" + own, whole.number)
+            words = "".join(" " + shlex.quote(each) for each in paths)
+            command = "`yurt dev restore%s --at v%d%s`" % (own and " --name" + own, whole.number, words)
         else:
             command = "`yurt dev up%s%s --restore v%d`" % (own, at, whole.number)
-        ways.append("the newest version without damage is v%d of %s: %s" % (whole.number, moment, command))
+        ways.append("v%d of %s is the newest without damage: %s" % (whole.number, moment, command))
     what = "v%d cannot be restored: its file %s is %s" % (number, error.name, error.what)
     return NodeError("; ".join([what, *ways]))
+
+
+def _copies(config: Config, number: int, whole: Optional[backup.Version]) -> List[Tuple[str, int]]:
+    """Return the nodes that made a version later than `whole`, newest first, and which: its files may still be there.
+
+    This node is left out if it made `number` itself: it would have used its own copy of that.
+    """
+    found: Dict[str, int] = {}
+    for each in reversed(backup.versions(config.backups)):
+        if each.host and not each.fork and (whole is None or each.number > whole.number):
+            found.setdefault(each.host, each.number)
+    if found.get(os.uname().nodename) == number:
+        del found[os.uname().nodename]
+    return [(host.partition(".")[0], latest) for host, latest in found.items()][:COPIES]
 
 
 def room(place: Place, config: Config, number: int) -> Tuple[int, int]:
