@@ -267,7 +267,12 @@ def test_the_faults_of_many_contexts_take_one_reading(tmp_path: Path, monkeypatc
     file.write_text("contexts:\n" + "".join(f"  c{number}: {{key{number}: x}}\n" for number in range(50)))
     read = yaml_text.parse_with_lines
     calls: list[str] = []
-    monkeypatch.setattr(yaml_text, "parse_with_lines", lambda text: (calls.append(text), read(text))[1])
+
+    def counted(text: str) -> object:
+        calls.append(text)
+        return read(text)
+
+    monkeypatch.setattr(yaml_text, "parse_with_lines", counted)
     names = sorted(contexts.load(file).invalid)
     found = contexts.all_invalid(file, names)
     assert len(names) == 50 and len(calls) <= 4

@@ -130,8 +130,8 @@ def _contexts() -> Iterator[Finding]:
         yield fault("contexts", "contexts.yaml cannot be used", error.hint, detail=error.message)
         return
     names = sorted(found.invalid)
-    for name, error in zip(names, contexts.all_invalid(file, names), strict=True):
-        yield fault("contexts", "a context is invalid", f"run `yurt context edit {name}`", detail=error.message)
+    for name, why in zip(names, contexts.all_invalid(file, names), strict=True):
+        yield fault("contexts", "a context is invalid", f"run `yurt context edit {name}`", detail=why.message)
     if not found.invalid:
         yield ok("contexts", f"contexts.yaml is valid: {len(found.contexts)} contexts")
 
