@@ -32,8 +32,8 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory() as home:
         os.environ |= {"YURT_CONFIG_HOME": f"{home}/c", "YURT_DATA_HOME": f"{home}/d", "YURT_RUNTIME_DIR": f"{home}/r"}
-        from yurt.hosts import SshHost
         from yurt.lab import Lab
+        from yurt.transport.ssh import SshHost
 
         lab = Lab()
         lab.up(["alpha"])

@@ -20,7 +20,7 @@ from random import Random
 
 from benchmarks.figures import Figure, table
 from benchmarks.side_by_side import YURT, Bench, alpha
-from yurt.homesync import profile
+from yurt.homes import profile
 
 ROUNDS = 3
 FILES, FOLDERS = 20_000, 200

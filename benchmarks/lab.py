@@ -32,7 +32,8 @@ def main() -> int:
         rows = {"first up": (up, 60.0), "up again": (up, None), "down": (down, None), "up after down": (up, 25.0)}
         times = [Figure(name, seconds(argv, environment) / baseline, budget) for name, (argv, budget) in rows.items()]
         program = (
-            "import msgspec as m; from yurt.verbs.lab import figures as f; print(m.json.encode(f(seconds=20)).decode())"
+            "import msgspec; from yurt.lab import manage as lab; "
+            "print(msgspec.json.encode(lab.figures(seconds=20)).decode())"
         )
         time.sleep(20)
         idle = json.loads(subprocess.check_output([sys.executable, "-c", program], env=environment))

@@ -43,10 +43,10 @@ READ = f"for n in $(seq {RUNS}); do tail -c {NEW} {BASE}/1nfaaa0-b$n/work/runs/x
 def measure(bench: Bench) -> tuple[float, float, float]:
     """Return the seconds of one request, of the same bytes by ssh, and the requests per interval for idle runs."""
     os.environ.update(bench.environment)
-    from yurt.hosts import counts
-    from yurt.sites import connect, fan_out
+    from yurt.contexts import connect, fan_out
     from yurt.tracking import follow
     from yurt.tracking.follow import Unit
+    from yurt.transport import counts
 
     fan_out.ready()
     files = connect.named_backend("alpha").files

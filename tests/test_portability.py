@@ -95,4 +95,4 @@ def test_python(text: str, found: list[str]) -> None:
 
 def test_scripts_in_modules() -> None:
     text = "PUT = 'cat > x && mv -T x y'"
-    assert [each.rule for each in in_python("src/yurt/hosts/x.py", text)] == ["mv -T"]
+    assert [each.rule for each in in_python("src/yurt/transport/x.py", text)] == ["mv -T"]

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.calls import YURT
-from yurt import queue_prefetch, session_ahead
 from yurt.config import parse_cache, paths, trust
+from yurt.contexts.project import code_folder
 from yurt.envs import inert_python, uv_lock
 from yurt.errors import UserError
-from yurt.sites.project import code_folder
 from yurt.testing.waiting import eventually
+from yurt.transport import queue_prefetch, session_ahead
 
 OTHER = os.geteuid() + 4711
 

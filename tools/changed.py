@@ -2,8 +2,8 @@
 
 A changed file of tests runs itself. For any other changed file, these files of tests run, most telling first:
 
-1. those of its name in its room: `tests/verbs/test_fetch*.py` for `src/yurt/verbs/fetch.py` (a verb's rooms are `verbs`
-   and `cli`), `tests/backends/test_profile*.py` for `src/yurt/backends/job/profile.sh`
+1. those of its name in its room: `tests/where/test_where*.py` for `src/yurt/where/where.py`,
+   `tests/backends/test_profile*.py` for `src/yurt/backends/job/profile.sh`
 2. those that import it, anywhere in the file; those that name it, if it is not a Python module
 3. those of a module that imports or names it, if at most FEW modules do
 4. those of its room, if more than FEW modules import it, if it is not a Python module, or if there are no others; a
@@ -21,9 +21,6 @@ from pathlib import Path, PurePosixPath
 
 FEW = 8
 """Most modules that may import a changed one for their tests to be chosen, too."""
-
-VERBS = ("verbs", "cli")
-"""The rooms with a module for each verb."""
 
 REASONS = ("changed", "same name", "import or name it", "of a module that imports or names it", "same folder")
 
@@ -88,11 +85,11 @@ class Tree:
 
     def named(self, path: str) -> list[str]:
         """Return the tests with the name of a file, in its room."""
-        name, rooms = PurePosixPath(path).stem, rooms_of(path)
+        name, room = PurePosixPath(path).stem, room_of(path)
         return [
             test
             for test in self.tests
-            if rooms_of(test) & rooms and f"{PurePosixPath(test).stem}_".startswith(f"test_{name}_")
+            if room and room_of(test) == room and f"{PurePosixPath(test).stem}_".startswith(f"test_{name}_")
         ]
 
     def room(self, path: str) -> list[str]:
@@ -152,7 +149,7 @@ def module_of(path: str) -> str:
 
 
 def mirror(path: str) -> str:
-    """Return where the tests of a file are: `tests/verbs/x` for `src/yurt/verbs/x`; pages at the top are docs."""
+    """Return where the tests of a file are: `tests/dev/x` for `src/yurt/dev/x`; pages at the top are docs."""
     if path.startswith("src/yurt/"):
         return f"tests/{path.removeprefix('src/yurt/')}"
     if path.endswith(".md"):
@@ -162,11 +159,10 @@ def mirror(path: str) -> str:
     return path if path.startswith("tests/") else ""
 
 
-def rooms_of(path: str) -> set[str]:
-    """Return the folders of tests with tests named like a file; an empty name is that of all tests."""
+def room_of(path: str) -> str:
+    """Return the folder of tests with tests named like a file; empty if there is none."""
     parts = PurePosixPath(mirror(path)).parts
-    room = parts[1] if len(parts) > 2 else ""
-    return set(VERBS) if room in VERBS else {room} if parts else set()
+    return "" if not parts else parts[1] if len(parts) > 2 else "."
 
 
 def lines(chosen: dict[str, str], most: int = 6) -> Iterator[str]:

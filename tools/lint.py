@@ -17,8 +17,8 @@ from yurt.backends import scripts
 from yurt.backends.job import script
 from yurt.backends.shell import doctor
 from yurt.backends.slurm import queries
-from yurt.hosts import base, tar
 from yurt.model.run import After, Plan, RestartPolicy, Run, Setup, Stage, StageOutput
+from yurt.transport import base, tar
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent

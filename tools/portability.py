@@ -18,15 +18,15 @@ from tools.portability_allowed import ALLOWED
 ROOT = Path(__file__).parent.parent
 SOURCE = "src/yurt/"
 LINUX = (
-    *("src/yurt/lab/", "src/yurt/verbs/lab", "src/yurt/cli/lab", "src/yurt/backends/slurm/", "src/yurt/testing/"),
+    *("src/yurt/lab/", "src/yurt/backends/slurm/", "src/yurt/testing/"),
     *("src/yurt/backends/shell/env_", "src/yurt/backends/shell/envs.py", "src/yurt/backends/job/env_copy.sh"),
     "src/yurt/backends/job/gather_tasks.sh",
 )
 """Only for Linux: the lab, scripts for Slurm, environments, which are built on clusters, and test suites."""
 
 SENT = (
-    *("src/yurt/backends/shell/", "src/yurt/backends/job/place.sh", "src/yurt/hosts/not_gnu.sh"),
-    *(f"src/yurt/homesync/{name}.sh" for name in ("backups", "look", "restore", "survey")),
+    *("src/yurt/backends/shell/", "src/yurt/backends/job/place.sh", "src/yurt/transport/not_gnu.sh"),
+    *(f"src/yurt/homes/{name}.sh" for name in ("backups", "look", "restore", "survey")),
 )
 PROVIDED = ("mv -T", "find -printf", "head -c of a pipe")
 """In scripts that a host runs, not_gnu.sh provides these; in job.sh it does not."""
@@ -110,7 +110,7 @@ def in_python(file: str, text: str) -> Iterator[Finding]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
             yield from _python(file, node.lineno, node.value, ("/proc",))
-            if "/backends/" in file or "/hosts/" in file:
+            if "/backends/" in file or "/transport/" in file:
                 yield from (each for each in in_shell(file, node.value, node.lineno) if each.rule != "/proc")
         elif isinstance(node, ast.List) and node.elts and isinstance(first := node.elts[0], ast.Constant):
             yield from _python(file, node.lineno, str(first.value), ("Linux program",))

@@ -31,12 +31,12 @@ ON_EVERY_VERSION = [
     "tests/backends",
     "tests/api",
     *(f"tests/lab/test_{name}.py" for name in ("alpha", "beta", "faults", "people")),
-    *(f"tests/hosts/test_{name}.py" for name in ("contract", "ssh")),
+    *(f"tests/transport/test_{name}.py" for name in ("contract", "ssh")),
     *(f"tests/lifecycle/test_{name}.py" for name in ("cancelled_outside", "dependencies", "many_logs", "node_down")),
     *(f"tests/lifecycle/test_{name}.py" for name in ("out_of_memory", "outbox", "races", "rejected", "restarts")),
     *(f"tests/lifecycle/test_{name}.py" for name in ("secrets", "select", "sweeps")),
-    *(f"tests/cli/test_{name}.py" for name in ("hold", "run", "sbatch_scripts")),
-    *(f"tests/verbs/test_{name}.py" for name in ("cluster", "shell", "sites", "stage", "why")),
+    *(f"tests/lifecycle/test_{name}.py" for name in ("hold", "run", "sbatch_scripts", "shell", "stage", "why")),
+    *(f"tests/contexts/test_{name}.py" for name in ("cluster", "sites")),
 ]
 """What depends on Slurm: the contracts, exactly one start, requeues, preemption, sweeps, secrets, the executor."""
 

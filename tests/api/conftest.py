@@ -11,8 +11,8 @@ from tests import site_python
 from tests.calls import Called, call
 from tests.laptop import Laptop
 from yurt.clocks import clocks
+from yurt.contexts import folders
 from yurt.lab import Lab
-from yurt.sites import folders
 
 CONTEXTS = ["local", pytest.param("alpha", marks=pytest.mark.lab), pytest.param("beta", marks=pytest.mark.lab)]
 """For tests that pass on every kind of context."""

@@ -19,11 +19,11 @@ import pytest
 
 import yurt
 from tests.api.conftest import Here
+from yurt.contexts import folders
 from yurt.errors import RefusedError
 from yurt.lab import Lab
 from yurt.lab.cluster import inside
 from yurt.model import calls
-from yurt.sites import folders
 from yurt.store import calls as kept
 from yurt.testing.waiting import eventually
 

@@ -13,9 +13,9 @@ from tests.lab.conftest import Ssh
 from tests.wheels import tiny
 from yurt.api import pickles
 from yurt.envs.declared import Declared
+from yurt.envs.of_runs.python import pick
 from yurt.errors import UserError
 from yurt.lab import Lab
-from yurt.lifecycle.env.python import pick
 from yurt.model.context import Context
 from yurt.model.env import EnvTools, SitePython
 

@@ -277,7 +277,7 @@ def note(obj):
 _utils.get_class_annotations.__code__ = note.__code__
 import yurt
 from yurt.api import executor, run, runs
-from yurt.sites.fan_out import ready
+from yurt.contexts.fan_out import ready
 ready()
 assert _utils.found
 def work():

@@ -10,8 +10,8 @@ import yurt
 from tests.api.conftest import Here
 from yurt.api import batch, pickles
 from yurt.api.future import Call
+from yurt.contexts import folders
 from yurt.model import calls
-from yurt.sites import folders
 from yurt.store import calls as kept_calls
 
 

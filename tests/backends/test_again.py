@@ -18,7 +18,6 @@ from yurt.backends import scripts
 from yurt.backends.local.backend import LocalBackend
 from yurt.backends.local.process import born
 from yurt.clocks import clocks
-from yurt.hosts import LocalHost
 from yurt.lifecycle.plan.plan import plan as planning
 from yurt.lifecycle.plan.request import Request
 from yurt.model.context import Context
@@ -26,6 +25,7 @@ from yurt.model.run import Plan, RestartPolicy, Status
 from yurt.model.state import next_status
 from yurt.testing.runs import Planner, follow, observe, read, ref, submit, submitted
 from yurt.testing.waiting import eventually
+from yurt.transport.local import LocalHost
 
 COUNT = """\
 step=$(cat "$YURT_CHECKPOINTS/step" 2> /dev/null || echo 0) signalled=

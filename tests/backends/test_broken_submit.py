@@ -15,8 +15,8 @@ from yurt.backends import scripts
 from yurt.backends.answers import CodeParcel
 from yurt.backends.slurm.backend import SlurmBackend
 from yurt.errors import RefusedError, UnreachableError, YurtError
-from yurt.hosts import LocalHost
 from yurt.model.run import Code, Plan, Run, Setup
+from yurt.transport.local import LocalHost
 
 NAMES = """\
 awk cat chmod cksum cmp comm cp cut date dd du find git grep gzip head id ln ls mkdir mktemp mv od rm sed sort stat tail

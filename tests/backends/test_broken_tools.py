@@ -18,7 +18,6 @@ from yurt.backends.shell.files import ShellFiles
 from yurt.backends.shell.workspaces import ShellWorkspaces
 from yurt.backends.slurm.backend import SlurmBackend
 from yurt.errors import RefusedError, YurtError
-from yurt.hosts import LocalHost
 from yurt.model import layout
 from yurt.model.data import Manner
 from yurt.model.files import NOTHING, Ended, KeepItem, Limits, LogPosition, Measures, Pick, Pull, Survey
@@ -26,6 +25,7 @@ from yurt.model.growth import Growing
 from yurt.model.run import RunRef
 from yurt.model.storage import TierPlace
 from yurt.storage import contents, transfer
+from yurt.transport.local import LocalHost
 
 RUN, SWEEP, ENV = "1nfkaf7-c1w10", "s1nfkaf7-c1w10", "0123456789abcdef"
 HEADER = "|COMMENT   |JOBID|STATE|REASON|START_TIME|NODELIST|NAME\\n"

@@ -16,13 +16,12 @@ from tests.user import end_masters
 from yurt.backends.base import Backend
 from yurt.backends.slurm import options
 from yurt.config import contexts
-from yurt.hosts import Host
+from yurt.contexts import connect
 from yurt.lab import Lab
 from yurt.lifecycle.plan.plan import plan as planning
 from yurt.lifecycle.plan.request import Request
 from yurt.model.run import Plan, RestartPolicy
 from yurt.model.state import next_status
-from yurt.sites import connect
 from yurt.testing.contract import BackendContract
 from yurt.testing.pods import Pods
 from yurt.testing.runs import (
@@ -37,6 +36,7 @@ from yurt.testing.runs import (
 )
 from yurt.testing.shell_contract import ShellContract
 from yurt.testing.waiting import eventually
+from yurt.transport.base import Host
 
 
 @pytest.fixture(scope="class")

@@ -16,9 +16,9 @@ from yurt.backends.shell.envs import ShellEnvs
 from yurt.backends.shell.removal import clear
 from yurt.envs import uv_program
 from yurt.errors import RefusedError
-from yurt.hosts.local import LocalHost
 from yurt.model.env import EnvBuild, EnvState
 from yurt.testing.waiting import eventually
+from yurt.transport.local import LocalHost
 
 HELLO = "import sys\nprint(sys.prefix)\n"
 

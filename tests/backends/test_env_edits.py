@@ -10,7 +10,7 @@ import pytest
 
 from yurt.backends import scripts
 from yurt.backends.shell.envs import ShellEnvs
-from yurt.hosts import LocalHost
+from yurt.transport.local import LocalHost
 
 SITE = "env-1/lib/python3.11/site-packages"
 

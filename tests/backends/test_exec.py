@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from yurt.backends.shell.exec import ShellExec
-from yurt.hosts import LocalHost
 from yurt.model.run import Placement, Resources
+from yurt.transport.local import LocalHost
 
 SWEEP = "/data/tasks/yurt/projects/p-1/sweeps/s1nfjkdg-9k3rq"
 RUN = "/data/tasks/yurt/projects/p-1/runs/1nfjkdg-9k3rq"

@@ -19,7 +19,6 @@ import pytest
 from tests.calls import YURT, call
 from yurt.backends.local import process, waiter
 from yurt.backends.local.backend import LocalBackend
-from yurt.hosts import LocalHost
 from yurt.lifecycle.plan.plan import plan as planning
 from yurt.lifecycle.plan.request import Request
 from yurt.model.context import LOCAL
@@ -27,6 +26,7 @@ from yurt.model.run import Plan, Status
 from yurt.model.state import next_status
 from yurt.testing.runs import PATIENT, TICKING, Planner, follow, observe, read, ref, submit
 from yurt.testing.waiting import eventually
+from yurt.transport.local import LocalHost
 
 
 @pytest.fixture(autouse=True)

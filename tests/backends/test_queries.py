@@ -20,11 +20,11 @@ from yurt.backends.shell import ownership
 from yurt.backends.slurm import check, options, queries, refusals, states
 from yurt.backends.slurm.backend import SlurmBackend
 from yurt.errors import RefusedError, UnreachableError
-from yurt.hosts.base import Answer
-from yurt.hosts.ssh import SshHost
 from yurt.model.facts import Account, Facts, NodeKind, Partition, Qos, Tier
 from yurt.model.run import Plan, Resources, RestartPolicy, Run, RunRef
 from yurt.model.state import Ending, Observation
+from yurt.transport.base import Answer
+from yurt.transport.ssh import SshHost
 
 QUEUE = """\
 67|CANCELLED|Priority|2026-11-15T06:38:10||yurt-cancel

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from yurt.backends import scripts
-from yurt.hosts.pace import LEAST, PIECE
+from yurt.transport.pace import LEAST, PIECE
 
 
 @pytest.mark.timeout(60)

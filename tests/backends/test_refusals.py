@@ -6,8 +6,8 @@ import pytest
 
 from yurt.backends.slurm.refusals import classify
 from yurt.errors import RefusedError
-from yurt.hosts.base import refusal
 from yurt.lifecycle.outbox.refused import TEMPORARY
+from yurt.transport.base import refusal
 
 FAILED = "sbatch: error: Batch job submission failed: "
 

@@ -21,13 +21,13 @@ from yurt.backends.job import script
 from yurt.backends.local import own, runner, work_folder
 from yurt.backends.local.backend import LocalBackend
 from yurt.backends.local.process import born
-from yurt.hosts import LocalHost
 from yurt.lifecycle.plan.plan import plan as planning
 from yurt.lifecycle.plan.request import Request
 from yurt.model import usage_samples
 from yurt.model.context import LOCAL
 from yurt.testing.runs import follow, submit
 from yurt.testing.waiting import eventually
+from yurt.transport.local import LocalHost
 
 PROGRAMS = 8
 """Now six: yurt, git twice, Python for the process of the run, bash for job.sh, and the command."""

@@ -19,12 +19,12 @@ import pytest
 from yurt.backends import scripts
 from yurt.backends.job import module, script
 from yurt.config import facts as kept
+from yurt.contexts import connect
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Request
 from yurt.model.context import Context, ContextResources
 from yurt.model.facts import Facts, NodeKind, Partition
 from yurt.model.run import Plan, RestartPolicy, Run, Setup
-from yurt.sites import connect
 
 GOLDEN = Path(__file__).parent / "golden"
 REWRITE = "REWRITE_GOLDEN"

@@ -10,8 +10,8 @@ import pytest
 
 from yurt.backends.slurm import queries, states, wordings
 from yurt.backends.slurm.versions import TESTED, caution, dotted
-from yurt.cli.lab import SLURM_VERSIONS
 from yurt.lab import versions
+from yurt.lab.commands import SLURM_VERSIONS
 from yurt.model.run import State
 
 

@@ -25,13 +25,16 @@ from yurt.backends.slurm.backend import SlurmBackend
 from yurt.cli import render
 from yurt.config import facts as recorded_facts
 from yurt.config import paths
-from yurt.dev import connect, desks, holder, ssh_config, views
-from yurt.homesync import backups, guard, versions
-from yurt.homesync.config import Homes
-from yurt.homesync.places import Place
-from yurt.hosts import tar
-from yurt.hosts.base import Answer
-from yurt.hosts.ssh import SshHost
+from yurt.contexts import facts, node_keys
+from yurt.contexts.project import code_folder
+from yurt.dev import desks, holder, ssh_config, views
+from yurt.dev import find as dev_find
+from yurt.dev import ssh as dev_ssh
+from yurt.dev import ssh_connection as connect
+from yurt.homes import backups, guard, versions
+from yurt.homes.config import Homes
+from yurt.homes.places import Place
+from yurt.lifecycle import import_
 from yurt.lifecycle.files.transfer import Wanted
 from yurt.model import layout, workspace
 from yurt.model.context import Context
@@ -45,13 +48,13 @@ from yurt.model.where import Ask, Question
 from yurt.services import status as services
 from yurt.services.views import service
 from yurt.services.way import Way
-from yurt.sites import facts, node_keys
-from yurt.sites.project import code_folder
 from yurt.store import Entry, Found
 from yurt.tracking import labels
 from yurt.tracking.followed import Followed
 from yurt.tracking.mlflow import wanted as mlflow
-from yurt.verbs import dev_find, dev_ssh, import_
+from yurt.transport import tar
+from yurt.transport.base import Answer
+from yurt.transport.ssh import SshHost
 
 RUN, SWEEP, MARK = "1nfkaf7-c1w10", "s1nfkaf7-c1w10", "yurt-mark"
 BASE = "/scratch/alice/yurt"
@@ -77,7 +80,7 @@ RECORD = Run(
 
 
 class Output:
-    """The output of a script as it comes: see `yurt.hosts.stream.Stream`."""
+    """The output of a script as it comes: see `yurt.transport.stream.Stream`."""
 
     def __init__(self, content: bytes) -> None:
         self._content, self.code, self.err = content, 0, b""
@@ -130,7 +133,7 @@ def user(folder: Path) -> Iterator[None]:
         for name in ("id_ed25519", "id_ed25519.pub"):
             (folder / "dev" / name).write_text(f"{HOST_KEY} alice\n")
         settings = {"user": "alice", "hostname": "login.invalid"}
-        with mock.patch("yurt.hosts.master.Master.settings", lambda _master: settings):
+        with mock.patch("yurt.transport.master.Master.settings", lambda _master: settings):
             yield
 
 
@@ -333,7 +336,7 @@ def _dev(site: Site) -> None:
     with (
         mock.patch.object(connect, "ask", lambda *_arguments: info),
         mock.patch("subprocess.run", start),
-        mock.patch("yurt.sites.connect.named_backend", lambda _name: backend),
+        mock.patch("yurt.contexts.connect.named_backend", lambda _name: backend),
         mock.patch.object(dev_ssh, "running", lambda *_arguments: desks.Desk("default", entry)),
         mock.patch.object(dev_ssh, "facts_of", lambda _context: mock.Mock(user=user)),
     ):

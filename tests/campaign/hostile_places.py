@@ -14,23 +14,26 @@ from tests.campaign.hostile_answers import BASE, CONTEXT, MARK, RECORD, Recorded
 from yurt.backends.answers import Asked
 from yurt.backends.shell.envs import ShellEnvs
 from yurt.backends.shell.workspaces import ShellWorkspaces
+from yurt.contexts.doctor import contexts as doctor
+from yurt.dev import backup as dev_backup
+from yurt.dev import down as dev_down
+from yurt.dev import extend as dev_extend
+from yurt.dev import restore as dev_restore
 from yurt.dev.desks import Desk
-from yurt.doctor import contexts as doctor
 from yurt.errors import RefusedError, YurtError
-from yurt.homesync import backups, deletions, guard, install, output, profile, versions
-from yurt.homesync.config import Homes, PlaceSettings
-from yurt.homesync.places import Pair, Place
-from yurt.hosts import tar_copy
-from yurt.hosts.side import Side
+from yurt.homes import backups, deletions, guard, install, output, profile, versions
+from yurt.homes.config import Homes, PlaceSettings
+from yurt.homes.places import Pair, Place
 from yurt.model.env import SitePython
 from yurt.model.facts import Facts
 from yurt.model.files import unreported
+from yurt.model.result import Result
 from yurt.model.run import Status
 from yurt.storage import contents, transfer
 from yurt.storage.spots import Spot
 from yurt.store import Entry
-from yurt.verbs import dev_backup, dev_down, dev_extend, dev_restore
-from yurt.verbs.result import Result
+from yurt.transport import tar_copy
+from yurt.transport.side import Side
 
 HOMES = Homes(hub="alpha", places={"beta": PlaceSettings(address="bob@beta.invalid")})
 FACTS = Facts(probed_at=1.0, user="alice", host="login1", variables={"HOME": "/home/alice"})
@@ -108,7 +111,7 @@ def _not_removed(site: Site) -> None:
 
 def _between(site: Site) -> None:
     side = Side(site, "/data/x")
-    with mock.patch("yurt.hosts.tar_copy._send"):
+    with mock.patch("yurt.transport.tar_copy._send"):
         tar_copy.between(side, side, unreported, folder=True)
 
 
@@ -133,11 +136,11 @@ def _asked(*verbs: Callable[[], Result[Any]]) -> Callable[[Site], object]:
 
         backend.exec.ask, backend.files.read = ask, lambda *_arguments: None
         with (
-            mock.patch("yurt.sites.connect.named_backend", lambda _name: backend),
-            mock.patch("yurt.verbs.dev_find.running", lambda *_arguments: desk),
-            mock.patch("yurt.verbs.dev_restore.find", lambda *_arguments, **_more: (None, mock.Mock(number=3))),
-            mock.patch("yurt.verbs.dev_down.find", lambda *_arguments: desk),
-            mock.patch("yurt.verbs.dev_down.until_ended", lambda *_arguments, **_more: [DEV_ENDED]),
+            mock.patch("yurt.contexts.connect.named_backend", lambda _name: backend),
+            mock.patch("yurt.dev.find.running", lambda *_arguments: desk),
+            mock.patch("yurt.dev.restore.find", lambda *_arguments, **_more: (None, mock.Mock(number=3))),
+            mock.patch("yurt.dev.down.find", lambda *_arguments: desk),
+            mock.patch("yurt.dev.down.until_ended", lambda *_arguments, **_more: [DEV_ENDED]),
         ):
             for verb in verbs:
                 with contextlib.suppress(YurtError):

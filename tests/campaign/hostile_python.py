@@ -30,19 +30,20 @@ from yurt.api.future import Call
 from yurt.api.rows import merged, rows_of
 from yurt.api.runs import Run, Runs
 from yurt.backends.answers import CodeParcel
+from yurt.contexts import folders
+from yurt.envs import wheels
 from yurt.errors import YurtError
+from yurt.lifecycle import ps
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.refresh import archive
 from yurt.model import ids, plot
 from yurt.model.growth import MLRUNS
 from yurt.model.run import Plan, Status
 from yurt.model.run import Run as RunRecord
-from yurt.sites import folders
 from yurt.store import Store
 from yurt.tracking import curves
 from yurt.tracking.followed import Copy
 from yurt.tracking.mlflow import points, script_runs
-from yurt.verbs import ps
 
 TASK = ids.task(SWEEP, 1)
 SWEPT = msgspec.structs.replace(RECORD, id=SWEEP, folder=SWEEP_FOLDER, tasks=3, command=["train()"], params={})
@@ -101,7 +102,7 @@ def index(site: Site, status: Status = ENDED) -> Iterator[Store]:
     for file in site.folder.glob("yurt.db*"):
         file.unlink()
     shutil.copy(made, site.folder / "yurt.db")
-    with folders.store() as store, mock.patch("yurt.sites.connect.backend", lambda _context: site.backend):
+    with folders.store() as store, mock.patch("yurt.contexts.connect.backend", lambda _context: site.backend):
         yield store
 
 
@@ -194,7 +195,7 @@ def _saved(site: Site) -> None:
         archive.take(store, answer.backend.files, store.several([RUN, TASK]))
         alone = Site(site.folder, framed("1", pieces))
         archive.take(store, alone.backend.files, store.several([SWEEP]))
-        with mock.patch("yurt.sites.connect.backend", lambda _context: alone.backend):
+        with mock.patch("yurt.contexts.connect.backend", lambda _context: alone.backend):
             archive.inspect(store, store.several([RUN])[0], timeout=9)
         for entry in store.several([RUN, TASK, SWEEP]):
             msgspec.json.encode(entry)
@@ -226,7 +227,22 @@ RESULTS = (
     + framed("3", {"result": b'{"ok":true}\n\x80\x04K\x02.'})
 )
 
+
+def _package(site: Site) -> None:
+    """Keep a file of a package index in the cache."""
+    name, url, sha256 = (str(each) for each in json.loads(site._content).values())
+    found = wheels._file("one", {"name": name, "url": url, "hashes": {"sha256": sha256}}, site.folder)
+    if found is not None:
+        made = site.folder / "wheels" / found.sha256 / found.file
+        made.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # a name that is too long
+            made.touch()
+
+
+PACKAGE = {"name": "one-1.0.tar.gz", "url": "https://x.invalid/one-1.0.tar.gz", "sha256": "0" * 64}
+
 PYTHON: list[Recorded] = [
+    Recorded("file of a package", PACKAGE, _package),
     Recorded("result of a call", HEAD, _result),
     Recorded("large result", LARGE, _result),
     Recorded("results of three calls", RESULTS.decode("latin-1"), lambda site: _several_results(_latin(site))),

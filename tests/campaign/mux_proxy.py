@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from yurt.hosts import mux
+from yurt.transport import mux
 
 POINTS = ("hello", "request", "descriptor 1", "descriptor 2", "descriptor 3", "greeted", "opened", "exit")
 """Where it can fail: before it passes on this packet or descriptor. The last three come from the master."""

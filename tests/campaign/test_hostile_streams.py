@@ -22,9 +22,6 @@ from tests.campaign.hostile_answers import FOLDER, RECORD, RUN, SWEEP_FOLDER, Ou
 from tests.campaign.hostile_python import framed
 from yurt.api import pickles
 from yurt.errors import RefusedError, UnreachableError
-from yurt.hosts import LocalHost, tar, wire
-from yurt.hosts.base import Answer
-from yurt.hosts.stream import Stream
 from yurt.model import metric_rows
 from yurt.model.calls import CallResult
 from yurt.model.files import LogPosition, Pick
@@ -35,6 +32,10 @@ from yurt.model.verdict import read_sweep_verdict
 from yurt.node.tunnel import DATA, HEAD, MAGIC, PACKED
 from yurt.services import tunnel
 from yurt.store import Entry
+from yurt.transport import tar, wire
+from yurt.transport.base import Answer
+from yurt.transport.local import LocalHost
+from yurt.transport.stream import Stream
 
 PEAK = 100 << 20
 """Bytes that a test may use."""

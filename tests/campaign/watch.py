@@ -18,10 +18,10 @@ from random import Random
 from typing import NamedTuple
 
 from tests.campaign.driver import Stage, arguments, drive
+from yurt.contexts import connect
 from yurt.errors import YurtError
 from yurt.lab import Lab
 from yurt.lab.relay import Rules
-from yurt.sites import connect
 from yurt.testing.waiting import eventually
 from yurt.tracking import follow
 from yurt.tracking.follow import Unit

@@ -19,10 +19,10 @@ from typing import NamedTuple
 from tests.campaign.client import Client
 from tests.campaign.driver import Stage, arguments, drive
 from yurt.lab import Lab
-from yurt.lifecycle.where.calibration import Pair
-from yurt.lifecycle.where.history import history
 from yurt.store import Store
 from yurt.testing.waiting import eventually
+from yurt.where.calibration import Pair
+from yurt.where.history import history
 
 NODES = (("alpha", "n1"), ("alpha", "n2"), ("alpha", "n3"), ("beta", "n1"), ("beta", "n2"))
 """The queues that are filled in parallel."""

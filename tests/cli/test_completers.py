@@ -7,7 +7,7 @@ import time
 import msgspec
 import pytest
 
-from tests.cli.test_run import CONTEXTS, FACTS, NOWHERE
+from tests.lifecycle.test_run import CONTEXTS, FACTS, NOWHERE
 from tests.user import User
 from yurt.config import facts as kept
 from yurt.model.facts import Partition

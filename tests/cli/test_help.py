@@ -174,7 +174,7 @@ def test_durations(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float) -
         got.append(timeout)
         return 0
 
-    monkeypatch.setattr("yurt.cli.wait.wait_for", wait_for)
+    monkeypatch.setattr("yurt.lifecycle.wait.wait_for", wait_for)
     assert main.run(["wait", "-", "--timeout", text]) == 0
     assert got == [seconds]
 
@@ -203,6 +203,6 @@ def test_timeout_of_a_probe_is_a_duration(
         got.append(timeout)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("yurt.verbs.context_probe.probe", probe)
+    monkeypatch.setattr("yurt.contexts.probe.probe", probe)
     assert user.quick("context", "probe", "--deep", *words).code == 130
     assert got == [seconds] and isinstance(got[0], int)

@@ -11,7 +11,8 @@ import pytest
 
 from tests.cli.test_terminal import SAFE
 from tests.user import User
-from yurt.cli import context_add, progress, render
+from yurt.cli import progress, render
+from yurt.contexts import add as context_add
 from yurt.model.context import Context
 from yurt.model.facts import Account, Facts, NodeFacts, NodeKind, Partition, Qos, Tier
 from yurt.model.progress import Event

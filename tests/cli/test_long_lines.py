@@ -11,7 +11,7 @@ import pytest
 
 from tests.store.test_runs import run
 from yurt.cli import call
-from yurt.cli.logs import LONGEST, Printer
+from yurt.lifecycle.logs import LONGEST, Printer
 from yurt.model.state import LONGEST_TEXT, read_ending
 
 

@@ -12,10 +12,12 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from tests.cli.test_run import FACTS
+from tests.lifecycle.test_run import FACTS
 from tests.user import User
-from yurt.cli import command_cell, context_add, lab
+from yurt.cli import command_cell
 from yurt.cli.tally_bar import TallyBar
+from yurt.contexts import probe as context_probe
+from yurt.lab import commands as lab
 from yurt.lab.status import ClusterStatus, HostStatus, LabStatus
 from yurt.model.facts import Partition
 from yurt.model.run import Run, Status
@@ -139,9 +141,9 @@ def test_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     long = Partition(name="a-partition-with-a-long-name", max_minutes=10_000, preempt="requeue", grace_seconds=30)
     tools = {f"tool-{number}": "/bin/tool" for number in range(20)}
     facts = msgspec.structs.replace(FACTS, partitions=[*FACTS.partitions, long], tools=tools)
-    lines = drawn(lambda: context_add.print_facts(facts), monkeypatch)
+    lines = drawn(lambda: context_probe.print_facts(facts), monkeypatch)
     at = next(at for at, line in enumerate(lines) if line.startswith("tools"))
-    assert lines[at + 1].startswith(" " * (context_add.LABELS + 1) + "tool-")
+    assert lines[at + 1].startswith(" " * (context_probe.LABELS + 1) + "tool-")
     assert any("6 d 22 h 40 min" in line for line in lines), "limits do not wrap"
 
 

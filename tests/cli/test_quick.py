@@ -33,7 +33,7 @@ def by_click(arguments: list[str]) -> tuple[str, dict[str, Any], dict[str, Any]]
 
 def by_quick(arguments: list[str]) -> tuple[str, dict[str, Any], dict[str, Any]] | None:
     found = quick.parse(arguments)
-    return None if found is None else (found.verb.function.__name__, found.values, vars(found.app))
+    return None if found is None else (found.verb.name, found.values, vars(found.app))
 
 
 def declared(name: str) -> DeclaredVerb:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.cli.test_run import CONTEXTS, FACTS, NOWHERE
+from tests.lifecycle.test_run import CONTEXTS, FACTS, NOWHERE
 from yurt.config import facts as kept
 
 SOURCE = Path(__file__).parent.parent.parent / "src" / "yurt"

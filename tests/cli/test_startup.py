@@ -62,4 +62,4 @@ def test_nothing_heavy_is_imported(argument: str) -> None:
     loaded = set(done.stderr.split())
     assert "click" in loaded
     assert not [name for name in HEAVY if name in loaded]
-    assert not [name for name in loaded if name.startswith(("yurt.verbs", "yurt.lab"))]
+    assert not [name for name in loaded if name.startswith(("yurt.lifecycle", "yurt.lab"))]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from yurt.cli.serve import COMMANDS
 from yurt.config import experiment, precedence, project, services
 from yurt.errors import UserError
 from yurt.model.context import LOCAL
+from yurt.services.commands import COMMANDS
 
 YAML = """\
 time: 1h

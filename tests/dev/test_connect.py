@@ -11,15 +11,16 @@ import pytest
 from yurt.backends.answers import Asked
 from yurt.backends.shell.exec import ShellExec
 from yurt.config import facts, paths
-from yurt.dev import connect, keys, shortcut, ssh_config
+from yurt.dev import keys, shortcut, ssh_config
+from yurt.dev import ssh as dev_ssh
+from yurt.dev import ssh_connection as connect
 from yurt.dev.desks import Desk
 from yurt.errors import RefusedError
-from yurt.hosts.ssh import SshHost
 from yurt.model.facts import Facts
 from yurt.model.run import Run, Status
 from yurt.model.site_words import NodeName
 from yurt.store import Entry
-from yurt.verbs import dev_ssh
+from yurt.transport.ssh import SshHost
 
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIG"
 

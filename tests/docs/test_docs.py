@@ -242,8 +242,7 @@ def test_reference_is_up_to_date(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 def test_every_kind_of_envelope_has_a_schema() -> None:
-    packages = (ROOT / "src" / "yurt" / name for name in ("cli", "verbs"))
-    sources = "".join(path.read_text() for package in packages for path in package.glob("*.py"))
+    sources = "".join(path.read_text() for path in (ROOT / "src" / "yurt").rglob("*.py"))
     kinds = set(re.findall(r'(?:render\.(?:show|stream)\(\s*|\bkind=)"([a-z-]+)"', sources))
     assert kinds and kinds | {"error"} == {file.stem for file in (ROOT / "schema").glob("*.json")}
 

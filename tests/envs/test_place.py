@@ -6,13 +6,13 @@ import pytest
 
 from tests.calls import Yurt
 from yurt.config import paths
+from yurt.contexts.folders import env_folders
 from yurt.envs.declared import Declared
-from yurt.lifecycle.env import prepare
+from yurt.envs.of_runs import prepare
 from yurt.model import layout
 from yurt.model.context import Context
 from yurt.model.env import EnvPlace, RunEnv
 from yurt.model.facts import Facts
-from yurt.sites.folders import env_folders
 
 BIG = Context(name="big", type="slurm", slurm_url="alice@big.example", storage_dir="/scratch/alice")
 

@@ -15,8 +15,6 @@ import pytest
 from tests.user import User, said
 from yurt.backends.job import frames
 from yurt.backends.shell.files import ShellFiles
-from yurt.hosts import LocalHost
-from yurt.hosts.base import Answer
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.refresh import archive
 from yurt.model import ids
@@ -27,6 +25,8 @@ from yurt.model.verdict import Verdict, adopt, read_verdict, verdict_of
 from yurt.store import Entry, Store
 from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
+from yurt.transport.base import Answer
+from yurt.transport.local import LocalHost
 
 METRICS = '{"time":1,"step":1,"loss":0.5,"lr":0.1}\n{"time":2,"step":2,"loss":0.25}\n{"time":3,"lo'
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.store.test_runs import run as run_number
 from yurt.backends.slurm.states import UNLAUNCHED
-from yurt.lifecycle import bad_nodes
+from yurt.contexts import bad_nodes
 from yurt.lifecycle.outbox import refused
 from yurt.lifecycle.refresh import refresh
 from yurt.model import ids

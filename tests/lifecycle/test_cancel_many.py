@@ -6,9 +6,9 @@ import pytest
 
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
-from yurt.hosts import counts
 from yurt.lab import Lab
 from yurt.testing.waiting import eventually
+from yurt.transport import counts
 
 pytestmark = pytest.mark.lab
 

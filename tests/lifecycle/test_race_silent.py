@@ -10,18 +10,18 @@ import msgspec
 import pytest
 
 from yurt.backends.answers import Want
+from yurt.contexts import connect
 from yurt.errors import UnreachableError
 from yurt.lifecycle.plan.request import Planned, Unsettled
 from yurt.lifecycle.plan.scheduling import Needs
 from yurt.lifecycle.plan.settle import Draft
-from yurt.lifecycle.race import candidates, submit
+from yurt.lifecycle.race import first_cost
+from yurt.lifecycle.races import candidates, submit
 from yurt.model.context import Context
 from yurt.model.progress import Watch
 from yurt.model.run import Plan, Resources, Run
-from yurt.sites import connect
 from yurt.store import Entry, Store
 from yurt.testing.pod_claims import PodClaims
-from yurt.verbs.race import first_cost
 
 ALPHA, BETA = (Context(name=name, type="slurm", slurm_url=f"me@{name}") for name in ("alpha", "beta"))
 

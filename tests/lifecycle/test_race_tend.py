@@ -12,17 +12,17 @@ import pytest
 from tests.store.test_saved import renewed
 from yurt.backends.answers import LostStart
 from yurt.backends.slurm.states import UNANSWERED
+from yurt.contexts import connect, folders
 from yurt.errors import RefusedError, UnreachableError
+from yurt.lifecycle.cancel import cancel
 from yurt.lifecycle.outbox import lost_start
-from yurt.lifecycle.race import again, candidates, tend
+from yurt.lifecycle.race import retry_plans
+from yurt.lifecycle.races import again, candidates, tend
 from yurt.model import ids
 from yurt.model.progress import unwatched
 from yurt.model.run import Plan, Race, RestartPolicy, Run, RunRef, Status
-from yurt.sites import connect, folders
 from yurt.store import Store
 from yurt.testing.pod_claims import PodClaims
-from yurt.verbs.cancel import cancel
-from yurt.verbs.race import retry_plans
 
 RACE = Race(id="r", arbiter="alpha", folder="/races/r")
 LOST = Status(state="cancelled", reason="another candidate of its race was first", attempts=1)

@@ -11,10 +11,10 @@ import pytest
 
 from tests.store.test_runs import run
 from yurt.clocks import clocks, within
+from yurt.contexts import connect
 from yurt.errors import UnreachableError
 from yurt.lifecycle.files import logs, many_logs
 from yurt.model.run import Status
-from yurt.sites import connect
 from yurt.store import Mirrored, Store
 
 

@@ -11,15 +11,15 @@ import msgspec
 import pytest
 
 from tests.store.test_runs import run
-from yurt import queue_prefetch
+from yurt.contexts import connect, early_answer
 from yurt.errors import UnreachableError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.refresh.unchanged import Unchanged, unchanged
 from yurt.model.digest import checksum
 from yurt.model.run import Status
 from yurt.model.status_answer import expiring
-from yurt.sites import connect, early_answer
 from yurt.store import Store
+from yurt.transport import queue_prefetch
 
 ROW = b"= queue\n7|RUNNING|None|2026-01-01T00:00:00|n1|yurt-x\n"
 

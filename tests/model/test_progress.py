@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from yurt.hosts.rsync_report import Total
 from yurt.model.progress import Event, Rate, duration
+from yurt.transport.rsync_report import Total
 
 
 def lines(*points: tuple[float, int], total: int = 0) -> list[str]:

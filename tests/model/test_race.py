@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yurt.errors import UserError
-from yurt.lifecycle.race import ways
+from yurt.lifecycle.races import ways
 from yurt.model.context import LOCAL, Context
 from yurt.model.race import Mode, item_of, merged, order, queue_seconds, task_of
 from yurt.model.run import Race, Run, State, Status

@@ -11,9 +11,9 @@ import pytest
 
 from yurt.api.options import Options
 from yurt.backends.slurm import options as sbatch
-from yurt.cli.run import run
 from yurt.config import project
 from yurt.lifecycle.plan.scheduling import resources_of
+from yurt.lifecycle.run import run_command
 from yurt.model.context import Context, ContextResources
 from yurt.model.context_check import check_body
 from yurt.model.context_keys import KEYS
@@ -104,7 +104,7 @@ def test_choices(row: Row) -> None:
 
 @of(OPTIONS)
 def test_an_option_is_on_the_command_line(row: Row) -> None:
-    (option,) = [each for each in run.command.params if row.flag in each.opts]
+    (option,) = [each for each in run_command.command.params if row.flag in each.opts]
     words = [word for word in row.cli.replace("/", " ").split() if word.startswith("-")]
     assert [*option.opts, *option.secondary_opts] == words
     assert option.name == ("no_snapshot" if row.option == "snapshot" else row.option)

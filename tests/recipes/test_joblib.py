@@ -10,10 +10,10 @@ import pytest
 
 import yurt
 from tests.api.conftest import Here
+from yurt.contexts import folders
 from yurt.model import calls
 from yurt.recipes.joblib import YurtBackend
 from yurt.recipes.shared import Sharing
-from yurt.sites import folders
 from yurt.store import calls as kept_calls
 
 

@@ -20,7 +20,7 @@ import pytest
 from yurt.errors import UnreachableError
 from yurt.model.progress import on_slow, report_slow
 from yurt.node import tunnel as far
-from yurt.services import forward
+from yurt.services import ports as forward
 from yurt.services import tunnel as tunnels
 from yurt.services.tunnel import Tunnel, command
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.conftest import site
+from tests.transport.conftest import site
 from tests.user import end_masters
-from yurt.hosts import Host, LocalHost
 from yurt.lab import Lab
+from yurt.transport.base import Host
+from yurt.transport.local import LocalHost
 
 count = itertools.count()
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from yurt.backends import scripts
 from yurt.backends.answers import CodeParcel
 from yurt.backends.shell.code import ShellCode
-from yurt.hosts import Host
 from yurt.snapshot import Snapshot
 from yurt.snapshot.send import Code, code_for
+from yurt.transport.base import Host
 
 
 def send(host: Host, snapshot: Snapshot, folder: str, *, timeout: float = 600) -> int:

@@ -13,9 +13,9 @@ from tests.snapshot import sending
 from tests.snapshot.conftest import Here, OnClusters, Place, assert_arrived
 from tests.snapshot.test_send import NO_GIT
 from yurt.backends import scripts
-from yurt.hosts import Answer, Host
 from yurt.lab import Lab
 from yurt.snapshot import Snapshot, take
+from yurt.transport.base import Answer, Host
 
 CHANGES = {
     "removed": 'chmod u+w "$1" && rm -f "$1/plain"',

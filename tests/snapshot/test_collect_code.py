@@ -9,8 +9,9 @@ from pathlib import Path
 
 from tests.snapshot import sending
 from tests.snapshot.conftest import Here, OnClusters, Place, assert_arrived
-from yurt.hosts import Host, LocalHost
 from yurt.snapshot import take
+from yurt.transport.base import Host
+from yurt.transport.local import LocalHost
 
 MAKE = """\
 project=$1 && shift && mkdir -p "$project/snapshots" && cd "$project"

@@ -11,17 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.conftest import site
 from tests.snapshot import sending
 from tests.snapshot.conftest import Here, OnClusters, Place, assert_arrived, count, listing
+from tests.transport.conftest import site
 from tests.user import end_masters
 from yurt.backends import scripts
 from yurt.errors import RefusedError, UnreachableError
-from yurt.hosts import Answer, Host, LocalHost, sockets
 from yurt.lab import Lab
 from yurt.lab.relay import Rules
 from yurt.snapshot import Snapshot, send, take
 from yurt.testing.waiting import eventually
+from yurt.transport import sockets
+from yurt.transport.base import Answer, Host
+from yurt.transport.local import LocalHost
 
 NO_GIT = """\
 bin=$1/bin && mkdir -p "$bin" && ln -sf /usr/bin/* /bin/* "$bin" 2> /dev/null

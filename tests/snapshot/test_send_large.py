@@ -14,8 +14,8 @@ from yurt.backends import scripts
 from yurt.backends.answers import CodeParcel
 from yurt.backends.shell.code import ShellCode
 from yurt.errors import RefusedError, UnreachableError
-from yurt.hosts import LocalHost
 from yurt.snapshot import Snapshot, send, take
+from yurt.transport.local import LocalHost
 
 SIZE = 3_000_000
 

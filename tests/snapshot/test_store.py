@@ -18,8 +18,8 @@ import pytest
 from tests.snapshot import sending
 from tests.snapshot.test_take import content, on_disk
 from yurt.errors import RefusedError, UserError
-from yurt.hosts import LocalHost
 from yurt.snapshot import Snapshot, collect, objects, record, send, take
+from yurt.transport.local import LocalHost
 
 HERE = LocalHost()
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from yurt.cli.run_facts import _candidate
-from yurt.lifecycle.race import view
+from yurt.lifecycle.races import view
 from yurt.model.run import Plan, Race, Run, Status
 from yurt.store import Store
 

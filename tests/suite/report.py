@@ -43,6 +43,8 @@ class Reporter:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
+        # A copy: without workers, a test that captures the output of this process would capture these lines, too.
+        self.terminal = os.fdopen(os.dup(1), "w")
         self.began = time.monotonic()
         self.total = 0
         self.running: dict[str, float] = {}
@@ -143,11 +145,7 @@ class Reporter:
                 self._line(f"[{_clock(now - self.began)} {done}/{self.total}{failed}] {shown}")
 
     def _line(self, text: str) -> None:
-        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None:
-            reporter.ensure_newline()
-            reporter.write_line(text)
-            reporter.flush()  # of the terminal, not of what a test captures
+        print(text, file=self.terminal, flush=True)
 
 
 def skips(skipped: dict[str, list[str]]) -> Iterator[str]:

@@ -13,8 +13,7 @@ from tools.changed import Tree
 from tools.test import pages
 
 FILES = {
-    "src/yurt/verbs/fetch.py": "from yurt.model import grid\n",
-    "src/yurt/cli/fetch.py": "def fetch():\n    from yurt.verbs import fetch\n",
+    "src/yurt/dev/fetch.py": "from yurt.model import grid\n",
     "src/yurt/model/__init__.py": "",
     "src/yurt/model/grid.py": "",
     "src/yurt/model/lonely.py": "",
@@ -27,7 +26,7 @@ FILES = {
     "tests/test_clocks.py": "",
     "tests/user.py": "from yurt import model\n",
     "tests/backends/test_script.py": "",
-    "tests/cli/test_fetch.py": "",
+    "tests/dev/test_fetch_lab.py": "",
     "tests/docs/test_links.py": "",
     "tests/lab/test_fetch.py": "",
     "tests/lab/conftest.py": "",
@@ -36,7 +35,7 @@ FILES = {
     "tests/model/test_grid_text.py": "",
     "tests/model/test_gridded.py": "from yurt.errors import CODES\n",
     "tests/store/test_part0.py": "",
-    "tests/verbs/test_fetch.py": "from tests.user import User\n",
+    "tests/dev/test_fetch.py": "from tests.user import User\n",
     "docs/how-to/fetch.md": "",
     "Makefile": "",
 }
@@ -66,15 +65,18 @@ SAME, IMPORTS, STEP, FOLDER = changed.REASONS[1:]
     [
         ("tests/lab/test_fetch.py", {"tests/lab/test_fetch.py": "changed"}),
         ("tests/lab/test_deleted.py", {}),
-        ("src/yurt/verbs/fetch.py", {"tests/cli/test_fetch.py": SAME, "tests/verbs/test_fetch.py": SAME}),
+        (
+            "src/yurt/dev/fetch.py",
+            {"tests/dev/test_fetch_lab.py": SAME, "tests/dev/test_fetch.py": SAME},
+        ),
         (
             "src/yurt/model/grid.py",
             {
                 "tests/model/test_grid.py": SAME,
                 "tests/model/test_grid_text.py": SAME,
                 "tests/lifecycle/test_sweeps.py": IMPORTS,
-                "tests/cli/test_fetch.py": STEP,
-                "tests/verbs/test_fetch.py": STEP,
+                "tests/dev/test_fetch_lab.py": STEP,
+                "tests/dev/test_fetch.py": STEP,
             },
         ),
         ("src/yurt/errors.py", {"tests/model/test_gridded.py": IMPORTS}),  # too many modules import it for their tests
@@ -84,7 +86,7 @@ SAME, IMPORTS, STEP, FOLDER = changed.REASONS[1:]
             {path: FOLDER for path in FILES if "tests/model/" in path},
         ),
         ("src/yurt/backends/job/main.sh", {"tests/backends/test_script.py": STEP}),
-        ("tests/user.py", {"tests/verbs/test_fetch.py": IMPORTS}),
+        ("tests/user.py", {"tests/dev/test_fetch.py": IMPORTS}),
         ("tests/lab/conftest.py", {"tests/lab/test_fetch.py": IMPORTS}),
         ("docs/how-to/fetch.md", {"tests/docs/test_links.py": FOLDER}),
         ("Makefile", {}),

@@ -10,15 +10,15 @@ import pytest
 
 from tests.laptop import Laptop
 from tests.user import User
-from yurt.hosts import counts
+from yurt.contexts import folders
 from yurt.lab import Lab
 from yurt.model.growth import Kind
-from yurt.sites import folders
 from yurt.store import Entry, Store
 from yurt.testing.waiting import eventually
 from yurt.tracking import follow
 from yurt.tracking.follow import Follower, bring
 from yurt.tracking.followed import Followed
+from yurt.transport import counts
 
 KINDS: list[Kind] = ["metrics", "events"]
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from yurt.backends.shell import growth
-from yurt.hosts import LocalHost
 from yurt.model import layout
 from yurt.model.growth import OVERLAP, Growing, Kind
 from yurt.tracking.followed import Copy, Followed
+from yurt.transport.local import LocalHost
 
 KINDS: list[Kind] = ["metrics", "events", "mlflow"]
 RUN = "1nfaaa0-aaaa0"

@@ -44,7 +44,7 @@ def test_errors_of_the_site_are_not_raised(store: Store, monkeypatch: pytest.Mon
     def fails(_name: str) -> None:
         raise UnreachableError("big did not respond", code="timed-out")
 
-    monkeypatch.setattr("yurt.sites.connect.responding_backend", fails)
+    monkeypatch.setattr("yurt.contexts.connect.responding_backend", fails)
     assert last.last(store, remote(), patience=10) == []
 
 

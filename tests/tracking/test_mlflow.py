@@ -21,13 +21,13 @@ import pytest
 from tests.calls import YURT
 from tests.laptop import Laptop
 from tests.user import User
+from yurt.contexts import folders
 from yurt.errors import RefusedError
 from yurt.lifecycle.refresh import track
-from yurt.sites import folders
 from yurt.testing.waiting import eventually
+from yurt.tracking.mlflow import mlflow as verbs
 from yurt.tracking.mlflow import place
 from yurt.tracking.mlflow.place import Place
-from yurt.verbs import mlflow as verbs
 
 TRAIN = """\
 import os, pathlib, sys, time

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from yurt.tracking import wandb, wandb_log
+from yurt.tracking import wandb_folders as wandb
+from yurt.tracking import wandb_log
 from yurt.tracking.wandb_log import BLOCK, CHUNK, FIRST, FULL, HEAD, LAST
 
 

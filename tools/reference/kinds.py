@@ -4,65 +4,66 @@ from __future__ import annotations
 
 from typing import Any
 
+from yurt.agent.agent import Round
+from yurt.agent.start_stop import AgentStatus
 from yurt.config.contexts import Merged
 from yurt.config.trust import Trusted
+from yurt.contexts import context
+from yurt.contexts import list_profiles as context_profiles
+from yurt.contexts.add import Added
+from yurt.contexts.cluster import Cluster
+from yurt.contexts.doctor.doctor import Diagnosis
+from yurt.contexts.login import LoggedIn
+from yurt.contexts.profiles import Known
+from yurt.contexts.secret import Secret
+from yurt.dev.backup import BackedUp
+from yurt.dev.backups import BackupList
+from yurt.dev.down import Down
+from yurt.dev.extend import Extended
+from yurt.dev.restore import Restored
+from yurt.dev.ssh import Editor
 from yurt.dev.views import DevNode
-from yurt.homesync.backups import HomeRestored
-from yurt.homesync.outcomes import Outcome
+from yurt.envs.env import EnvShown, EnvsRemoved, EnvView
+from yurt.homes.backups import HomeRestored
+from yurt.homes.change_profile import HomeProfile
+from yurt.homes.install_command_line import Installed
+from yurt.homes.list_backups import HomeBackups
+from yurt.homes.list_conflicts import HomeConflicts
+from yurt.homes.outcomes import Outcome
+from yurt.homes.status import HomeStatus
 from yurt.lab import Started
+from yurt.lab.manage import Command, FaultSet, Indexed, Settings, Stopped
 from yurt.lab.status import LabStatus
+from yurt.lifecycle.cancel import Cancelled
+from yurt.lifecycle.diff import Difference
 from yurt.lifecycle.files.transfer import Fetched
+from yurt.lifecycle.hold import Held
+from yurt.lifecycle.import_ import Imported
+from yurt.lifecycle.logs import LogLine
+from yurt.lifecycle.prune import Pruned
+from yurt.lifecycle.prune_all import Cleared
+from yurt.lifecycle.ps import RunRow
+from yurt.lifecycle.race import Released
+from yurt.lifecycle.retry import RetryCandidate
+from yurt.lifecycle.run import PlanView
+from yurt.lifecycle.shell import Session
+from yurt.lifecycle.show import Shown
 from yurt.lifecycle.tasks import SweepShown
+from yurt.lifecycle.why import Explanation
 from yurt.model.facts import Facts
-from yurt.profiles import Known
+from yurt.services.forward import Forwarded
 from yurt.services.views import Service
+from yurt.storage.data_ls import DataListed
+from yurt.storage.data_put import DataCopied
+from yurt.storage.data_rm import DataRemoved
+from yurt.storage.keep import Kept
+from yurt.storage.storage import ContextStorage
 from yurt.store import Entry
-from yurt.verbs import context, context_profiles
-from yurt.verbs.agent import Round
-from yurt.verbs.agent_process import AgentStatus
-from yurt.verbs.cancel import Cancelled
-from yurt.verbs.cluster import Cluster
-from yurt.verbs.context_add import Added
-from yurt.verbs.data_ls import DataListed
-from yurt.verbs.data_put import DataCopied
-from yurt.verbs.data_rm import DataRemoved
-from yurt.verbs.dev_backup import BackedUp
-from yurt.verbs.dev_backups import BackupList
-from yurt.verbs.dev_down import Down
-from yurt.verbs.dev_extend import Extended
-from yurt.verbs.dev_restore import Restored
-from yurt.verbs.dev_ssh import Editor
-from yurt.verbs.diff import Difference
-from yurt.verbs.doctor import Diagnosis
-from yurt.verbs.env import EnvShown, EnvsRemoved, EnvView
-from yurt.verbs.forward import Forwarded
-from yurt.verbs.hold import Held
-from yurt.verbs.home_backups import HomeBackups
-from yurt.verbs.home_conflicts import HomeConflicts
-from yurt.verbs.home_install import Installed
-from yurt.verbs.home_profile import HomeProfile
-from yurt.verbs.home_status import HomeStatus
-from yurt.verbs.import_ import Imported
-from yurt.verbs.lab import Command, FaultSet, Indexed, Settings, Stopped
-from yurt.verbs.login import LoggedIn
-from yurt.verbs.logs import LogLine
-from yurt.verbs.metrics import RunMetrics
-from yurt.verbs.mlflow import InMlflow
-from yurt.verbs.prune import Pruned
-from yurt.verbs.prune_all import Cleared
-from yurt.verbs.ps import RunRow
-from yurt.verbs.race import Released
-from yurt.verbs.retry import RetryCandidate
-from yurt.verbs.run import PlanView
-from yurt.verbs.secret import Secret
-from yurt.verbs.shell import Session
-from yurt.verbs.show import Shown
-from yurt.verbs.storage import ContextStorage
-from yurt.verbs.storage_keep import Kept
-from yurt.verbs.tensorboard import TensorboardPage
-from yurt.verbs.wandb import WandbSynced
-from yurt.verbs.where import Where
-from yurt.verbs.why import Explanation
+from yurt.tracking.metrics import RunMetrics
+from yurt.tracking.mlflow.mlflow import InMlflow
+from yurt.tracking.tensorboard.tensorboard import TensorboardPage
+from yurt.tracking.wandb import WandbSynced
+from yurt.where.where import Where
 
 KINDS: dict[str, tuple[str, Any]] = {
     "run": ("yurt run", Entry),

@@ -22,7 +22,12 @@ PARTS: list[tuple[str, str, list[tuple[str, Callable[..., Any]]], list[tuple[str
         "Starting runs",
         "Use these functions in scripts and notebooks on your own machine. Errors are instances of "
         "`yurt.errors.YurtError` with the same `code`, `message` and `hint` as [on the command line](errors.md).",
-        [("yurt.executor", yurt.executor), ("yurt.run", yurt.run), ("yurt.runs", yurt.runs), ("yurt.get", yurt.get)],
+        [
+            ("yurt.executor", yurt.executor),
+            ("yurt.run", yurt.run),
+            ("yurt.runs", yurt.runs),
+            ("yurt.get", yurt.get),
+        ],
         [
             ("Executor", YurtExecutor),
             ("Future", Call),

@@ -107,9 +107,9 @@ def _subfolder(config: DictConfig) -> str:
 
 def _fetch(folder: Path, names: dict[str, str]) -> None:
     """Download the jobs' files in one transfer."""
+    from yurt.contexts import folders
+    from yurt.lifecycle.fetch import fetch_runs
     from yurt.lifecycle.files.transfer import Wanted
-    from yurt.sites import folders
-    from yurt.verbs.fetch import fetch_runs
 
     with folders.store() as store:
         entries = store.several([run for run in names if run])

@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from yurt.agent import state
 from yurt.config import paths
+from yurt.contexts import agent_state as state
 from yurt.errors import RefusedError
 
 PATIENCE = 20.0

@@ -21,10 +21,10 @@ from yurt.api.sender import Sender
 from yurt.backends import scripts
 from yurt.backends.kinds import kind_of
 from yurt.config import contexts
+from yurt.contexts.fan_out import ready
 from yurt.errors import UserError, YurtError
 from yurt.lifecycle.plan import plan as planning
 from yurt.lifecycle.plan.request import Request
-from yurt.sites.fan_out import ready
 
 NO_LIMIT = 10_000
 """The number of workers for libraries that ask for it, if the number of parallel calls has no limit."""

@@ -17,15 +17,15 @@ from yurt.api.errors import BrokenExecutorError, CallError
 from yurt.api.future import Call, is_withdrawn, settle
 from yurt.backends.kinds import kind_of
 from yurt.errors import YurtError
+from yurt.lifecycle.cancel import cancel_runs
 from yurt.lifecycle.refresh import archive, poll_interval
 from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.steps import STEPS
 from yurt.model import ids
 from yurt.model.calls import CallResult
 from yurt.model.run import FINAL
 from yurt.store import Entry, Store
 from yurt.store.connection import INDEX_CODES
-from yurt.verbs.cancel import cancel_runs
-from yurt.verbs.steps import STEPS
 
 if TYPE_CHECKING:
     from yurt.backends.base import Files

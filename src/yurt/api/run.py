@@ -13,13 +13,13 @@ from yurt.api.options import Options, fields
 from yurt.api.runs import Run
 from yurt.api.sets import plain, sets_of
 from yurt.config import contexts
+from yurt.contexts import folders
+from yurt.contexts.fan_out import ready
 from yurt.errors import UserError
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import plan as planning
 from yurt.lifecycle.plan.request import Request
 from yurt.model.run import After
-from yurt.sites import folders
-from yurt.sites.fan_out import ready
 from yurt.store import Store
 
 
@@ -78,7 +78,7 @@ def run(
         planned = planning.plan(found, request, index=index)
         entry, messages = enqueue(index, found, planned)
         if entry.run.home_sync:
-            from yurt.verbs.syncing import sync_first
+            from yurt.lifecycle.syncing import sync_first
 
             (entry,), notes = sync_first(index, [entry])
             messages += notes
@@ -91,7 +91,7 @@ def _where(request: Request, context: str) -> tuple[Request, str]:
     """Return the request and its context; for `best`, the context where it starts first."""
     if context != "best":
         return request, context
-    from yurt.verbs import where
+    from yurt.where import where
 
     if not where.is_best(context):
         return request, context

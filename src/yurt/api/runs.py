@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from yurt.api.rows import html, merged, rows_of
+from yurt.contexts import connect, folders
+from yurt.contexts.fan_out import ready
 from yurt.errors import NotFoundError, RefusedError, UserError
+from yurt.lifecycle import ps
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.filters import passes, read_filters
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import which
+from yurt.lifecycle.steps import STEPS
 from yurt.model import ids, params
 from yurt.model.site_words import Reading, one_each
-from yurt.sites import connect, folders
-from yurt.sites.fan_out import ready
 from yurt.store import Entry, Store
-from yurt.verbs import ps
-from yurt.verbs.steps import STEPS
 
 
 class Run:
@@ -136,7 +136,7 @@ class Run:
 
     def wait(self, timeout: float | None = None) -> str:
         """Wait until the run has finished and return its state. Raises `TimeoutError` after `timeout` seconds."""
-        from yurt.verbs.wait import until_ended
+        from yurt.lifecycle.wait import until_ended
 
         with _index() as index:
             until_ended(index, [self.id], timeout=timeout)
@@ -209,7 +209,7 @@ class Run:
         If the site cannot be reached, the request is saved, the error is raised, and the next yurt command that reaches
         the site cancels the run.
         """
-        from yurt.verbs.cancel import cancel_runs
+        from yurt.lifecycle.cancel import cancel_runs
 
         with _index() as index:
             _done, error = cancel_runs(index, [self._entry])
@@ -226,9 +226,9 @@ class Run:
         `to` is the target folder, by default `results/RUN`. `only` limits the download to files that match one of these
         patterns. With `everything`, download the complete run folder.
         """
+        from yurt.lifecycle.fetch import fetch_runs
         from yurt.lifecycle.files.transfer import Wanted
         from yurt.lifecycle.select import begun
-        from yurt.verbs.fetch import fetch_runs
 
         with _index() as index:
             entries, _warnings = begun(index, [self.id])

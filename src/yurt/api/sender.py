@@ -21,13 +21,13 @@ from yurt.api.future import PART, Call, drop, fail, is_withdrawn, settle
 from yurt.api.receiver import Receiver, Submitted
 from yurt.backends.kinds import kind_of
 from yurt.config import facts as recorded_facts
+from yurt.contexts import connect, folders
+from yurt.contexts.project import Project
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import plan as planning
 from yurt.lifecycle.plan.request import Planned, Request
 from yurt.model import calls
 from yurt.model.context import Context
-from yurt.sites import connect, folders
-from yurt.sites.project import Project
 from yurt.store import Store
 from yurt.store import calls as saved_calls
 
@@ -264,7 +264,7 @@ class Sender:
         try:
             entry, warnings = enqueue(store, self._context, planned, by="the executor")
             if entry.run.home_sync:
-                from yurt.verbs.syncing import sync_first
+                from yurt.lifecycle.syncing import sync_first
 
                 (entry,), notes = sync_first(store, [entry])
                 warnings += notes

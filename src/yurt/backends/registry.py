@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from yurt.backends import scripts
 from yurt.backends.kinds import SLURM
 from yurt.errors import no_kubernetes
-from yurt.hosts import Host, LocalHost, SshHost
 from yurt.model.context import Context
+from yurt.transport.base import Host
+from yurt.transport.local import LocalHost
+from yurt.transport.ssh import SshHost
 
 if TYPE_CHECKING:
     from yurt.backends.base import Backend, Files

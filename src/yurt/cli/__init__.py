@@ -1,1 +1,1 @@
-"""The command line: parses, calls one verb, renders its Result."""
+"""The frame of the command line: parser, tables, progress, errors. `root.py` lists the commands and where they are."""

@@ -70,7 +70,7 @@ def invoke(now: App, function: Callable[[], _Returned], *, selects_runs: bool) -
     from yurt.model.progress import on_slow
 
     if selects_runs and now.context:
-        from yurt.verbs.known_context import check_context
+        from yurt.contexts.known_context import check_context
 
         check_context(now.context)
     on_slow(lambda text: _say(now, text))

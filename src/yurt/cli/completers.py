@@ -42,7 +42,7 @@ def run_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     if incomplete.startswith("@"):
         return [word for word in ("@last", "@last-sweep") if word.startswith(incomplete)]
     try:
-        from yurt.sites.folders import store
+        from yurt.contexts.folders import store
 
         first, dot, number = incomplete.partition(".")
         index = store()
@@ -100,7 +100,7 @@ def parameters(ctx: click.Context, _parameter: click.Parameter, incomplete: str)
 def _parameters(ctx: click.Context) -> list[str]:
     """Return the parameters of the sweep on the command line, or of the newest sweep."""
     try:
-        from yurt.verbs.show import sweep_parameters
+        from yurt.lifecycle.show import sweep_parameters
 
         # click does not assign arguments if the option to complete has no value yet
         return _plain(sweep_parameters(ctx.params.get("run") or next(iter(ctx.args), "")))

@@ -95,6 +95,10 @@ def global_options(context_help: str = CONTEXT_HELP) -> list[Parameter]:
     ]
 
 
+WITH_DASHES = "yurt.cli.dashes:WithDashes"
+"""The command class of a verb whose words may end with `--` and a command."""
+
+
 class DeclaredVerb:
     """A verb: its function, its parameters, and what click needs for its help."""
 
@@ -106,8 +110,13 @@ class DeclaredVerb:
         context_help: str = CONTEXT_HELP,
         command_class: str = "yurt.cli.app:Verb",
         interspersed: bool = True,
+        name: str = "",
+        **more: Any,
     ) -> None:
         self.function = function
+        self.name = name or function.__name__.removesuffix("_command").rstrip("_").replace("_", "-")
+        self.more = more
+        """Other keywords of click.command."""
         self.own: list[Parameter] = function.__dict__.pop("__click_params__", [])[::-1]
         self.shared = global_options(context_help)
         self.examples = examples
@@ -136,11 +145,13 @@ class DeclaredVerb:
 
             module, _, name = self.command_class.partition(":")
             make: Callable[[Callable[..., Any]], click.Command] = click.command(
+                self.name,
                 cls=getattr(import_module(module), name),
                 examples=self.examples,
                 context_help=self.context_help,
                 params=[each.for_click() for each in self.own],
                 context_settings={"allow_interspersed_args": self.interspersed},
+                **self.more,
             )
             self._command = make(self.function)
         return self._command

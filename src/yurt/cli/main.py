@@ -63,7 +63,7 @@ def _agrees(error: UnconfirmedError) -> bool:
     """Ask the user, on a terminal only."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    from yurt.cli import trust
+    from yurt.lifecycle import trust
 
     return trust.agrees(error)
 

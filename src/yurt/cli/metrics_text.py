@@ -13,7 +13,7 @@ from yurt.model import curve_plot, plot
 from yurt.model.curve_plot import Pair
 
 if TYPE_CHECKING:
-    from yurt.verbs.metrics import MetricPoint, RunMetrics
+    from yurt.tracking.metrics import MetricPoint, RunMetrics
 
 COLUMNS = ("run", "metric", "last", "step", "min", "max", "points", "age")
 

@@ -70,7 +70,9 @@ def for_click(kind: values.Number | values.Choice | values.Duration) -> click.Pa
     """Return click's type for a kind of value."""
     if isinstance(kind, values.Number):
         return Number(kind.least, whole=kind.whole)
-    return click.Choice(kind.words) if isinstance(kind, values.Choice) else Duration(kind.example)
+    if isinstance(kind, values.Choice):
+        return click.Choice(kind.words)
+    return Duration(kind.example, least=kind.least, most=kind.most)
 
 
 def param_name(param: click.Parameter) -> str:

@@ -15,7 +15,7 @@ from yurt.cli import call
 from yurt.cli.declare import NOT_EMPTY, DeclaredVerb, Parameter, global_options
 
 VERBS = ("ps", "run", "show", "logs", "wait", "fetch", "cancel")
-"""The verbs that are declared without click; each is a function in the module of its name."""
+"""The verbs that are declared without click; each is a function in `yurt.lifecycle`, in the module of its name."""
 
 
 class Parsed:
@@ -45,7 +45,7 @@ def parse(arguments: Sequence[str]) -> Parsed | None:
         if not rest or rest[0] not in VERBS or "--" in arguments[: len(arguments) - len(rest)]:
             return None
         _set(app, values)
-        verb: DeclaredVerb = getattr(import_module(f"yurt.cli.{rest[0]}"), rest[0])
+        verb: DeclaredVerb = getattr(import_module(f"yurt.lifecycle.{rest[0]}"), f"{rest[0]}_command")
         options = [each for each in verb.parameters if each.is_option]
         values, words = _options(options, rest[1:], interspersed=verb.interspersed)
         _set(app, {each.name: values.pop(each.name) for each in verb.shared})

@@ -17,7 +17,7 @@ from yurt.errors import YurtError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from yurt.verbs.result import Result
+    from yurt.model.result import Result
 
 ENVELOPE = 1
 """Version of the envelope; raised by a change that breaks readers."""

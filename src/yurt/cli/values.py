@@ -33,10 +33,12 @@ class Choice:
 
 
 class Duration:
-    """A time such as 10m."""
+    """A time such as 10m, within `least` and `most` seconds."""
 
-    def __init__(self, example: str) -> None:
+    def __init__(self, example: str, *, least: int = 0, most: int | None = None) -> None:
         self.example = example
+        self.least = least
+        self.most = most
 
     def read(self, _text: str) -> None:
         """Return None: only click's type reads it."""

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from yurt.contexts import connect
 from yurt.errors import NotFoundError, RefusedError, UnreachableError
 from yurt.lifecycle.plan.holders import START
 from yurt.model import layout
 from yurt.model.site_words import MALFORMED, Reading
-from yurt.sites import connect
 from yurt.store import Entry
 
 ASK = f"""\

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from yurt.backends.kinds import kind_of
+from yurt.contexts import folders
 from yurt.dev.desks import DEFAULT
 from yurt.errors import RefusedError, UserError
 from yurt.model import layout
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.resources import parse_memory, parse_seconds, parse_time
-from yurt.sites import folders
 
 KEEP = {"last": 10, "days": 7, "weeks": 4}
 INTERVAL, IDLE = 1800, 7200

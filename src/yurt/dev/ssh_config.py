@@ -13,9 +13,9 @@ import msgspec
 
 from yurt.config import paths
 from yurt.config.lock import locked
+from yurt.contexts.doctor import ssh_config as users
 from yurt.dev import keys, shortcut
 from yurt.dev.desks import DEFAULT, ssh_name
-from yurt.doctor import ssh_config as users
 from yurt.errors import RefusedError
 from yurt.model.site_words import UserName
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from yurt.contexts import connect
 from yurt.dev.desks import Desk, ssh_name
 from yurt.dev.holder import STATUS, HolderStatus, LastBackup, Progress, read
 from yurt.errors import YurtError
 from yurt.model.run import State
-from yurt.sites import connect
 
 SILENCE = 240.0
 """A dev node writes its status every minute. The clocks of a site and of this machine may differ a little."""

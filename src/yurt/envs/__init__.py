@@ -1,1 +1,1 @@
-"""Environments on this machine: the packages a project declares, their versions for a site, and their wheels."""
+"""Environments: the packages that a project declares, their versions for a site, their wheels, and the builds."""

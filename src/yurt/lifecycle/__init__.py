@@ -1,4 +1,4 @@
-"""Life cycle of a run: plan it, submit it, refresh its status, read and fetch its files.
+"""Runs: what a user does with them, and their life cycle: plan, submit, refresh, read and fetch their files.
 
-`select.py` finds the runs that a user names, `tasks.py` the tasks of a sweep.
+`select.py` finds the runs that a user names. The package is not called `runs`, because `yurt.runs` is a function.
 """

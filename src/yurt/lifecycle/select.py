@@ -55,7 +55,7 @@ def _name_warning(store: Store, word: str) -> str:
 
 def _project() -> str:
     """Return the project of the current folder."""
-    from yurt.sites.project import Project
+    from yurt.contexts.project import Project
 
     return Project().label
 
@@ -313,3 +313,10 @@ def by_sweep(entries: Sequence[Entry]) -> Iterator[tuple[str, list[Entry]]]:
         together.setdefault(entry.run.sweep or entry.run.id, []).append(entry)
     for name, group in together.items():
         yield name if group[0].run.sweep else "", group
+
+
+def with_tasks(store: Store, entries: Sequence[Entry]) -> list[Entry]:
+    """Return the runs, and the started tasks of the sweeps among them."""
+    sweeps = [entry for entry in entries if entry.run.tasks]
+    begun = [[n for n, status in store.tasks(entry.run.id).items() if status.started] for entry in sweeps]
+    return [*entries, *task_entries(store, list(zip(sweeps, begun, strict=True)))]

@@ -1,4 +1,4 @@
-"""A site profile: what is publicly known about a cluster. Pure values; yurt.profiles reads the files."""
+"""A site profile: what is publicly known about a cluster. Pure values; yurt.contexts.profiles reads the files."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import msgspec
 
 from yurt import private
 from yurt.config import paths
-from yurt.hosts import sockets
+from yurt.transport import sockets
 
 LOCK = "lock"
 """In the folder of a page: locked while the page is open."""

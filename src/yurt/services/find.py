@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from yurt.config import contexts
+from yurt.contexts.project import Project
 from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.lifecycle.select import which
 from yurt.model.again import again
-from yurt.sites.project import Project
 from yurt.store import Entry, Store
 
 START = "start one with `yurt serve jupyter`"

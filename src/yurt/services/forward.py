@@ -1,143 +1,155 @@
-"""Forwards ports and sockets of this machine to programs on a node, through one tunnel each, until the run ends."""
+"""forward: reach a port of a run's node from this machine."""
 
 from __future__ import annotations
 
-import asyncio
-import signal
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from yurt.backends.kinds import kind_of
+from yurt.cli import call, render
+from yurt.cli.declare import argument, option, verb
+from yurt.cli.values import Number
+from yurt.contexts import connect, folders
 from yurt.errors import RefusedError, UserError
-from yurt.model.progress import without_slow
-from yurt.node.tunnel import Address
-from yurt.services.tunnel import Over, Tunnel, command, in_thread
+from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.running import running
+from yurt.model.result import Result
+from yurt.services import ports as forwarding
+from yurt.services import status as statuses
+from yurt.services.status import ServiceStatus
+from yurt.store import Entry
 
-Program = Callable[[str], list[str]]
-"""Returns the program of this machine that runs an sh command on the node. YurtError: not now."""
-
-
-def check(port: int) -> None:
-    """UserError unless --local can be this number."""
-    if port not in range(65536):
-        raise UserError(f"--local must be a port up to 65535, not {port}", code="usage", hint="try `--local 8080`")
+if TYPE_CHECKING:
+    from yurt.model.result import Result
 
 
-def listen(port: int) -> int:
-    """Return a port of this machine's loopback that is free: this one, or any. RefusedError if it is in use."""
-    import socket
+PORTS = range(1, 65536)
 
-    check(port)
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            why = "needs root" if isinstance(error, PermissionError) else "is in use"
-            raise RefusedError(
-                f"port {port} of this machine {why}", code="port-in-use", hint="choose another one with `--local`"
-            ) from None
-        found: int = probe.getsockname()[1]
-        return found
+OFTEN, SELDOM = 2.0, 60.0
+"""Seconds between two queries whether the run has ended, on this machine and on a cluster."""
+
+
+class Forwarded(msgspec.Struct, frozen=True, kw_only=True):
+    """A port of this machine that leads to a program on a node."""
+
+    run: str
+    node: str
+    port: int | None
+    """The port on the node; null for a unix socket."""
+    socket: str = ""
+    """The path of the unix socket on the node."""
+    local: int
+    """The port of this machine, on 127.0.0.1."""
+
+
+def parse(text: str) -> tuple[str, int | str]:
+    """Return the run and the address of RUN:PORT, or of RUN:/PATH for a unix socket. UserError."""
+    name, colon, address = text.rpartition(":")
+    if name and address.startswith("/"):
+        return name, address
+    if not (colon and name and address.isascii() and address.isdigit() and int(address) in PORTS):
+        raise UserError(
+            f"'{text}' is not RUN:PORT",
+            code="usage",
+            hint="for example: `yurt forward @last:8080`, or for a unix socket: `yurt forward @last:/tmp/app.sock`",
+        )
+    return name, int(address)
 
 
 def forward(
-    program: Program,
-    targets: Sequence[tuple[int | Path, Address]],
+    text: str,
     *,
-    is_over: Callable[[], bool],
-    interval: float,
-    on_open: Callable[[], None],
+    local: int = 0,
+    on_open: Callable[[Result[Forwarded]], None],
     on_word: Callable[[str], None],
-    has_other: Callable[[], bool] | None = None,
-) -> None:
-    """Forward ports and sockets of this machine to addresses on the node until `is_over`, or Ctrl-C.
+) -> str:
+    """Forward a port of this machine to one of a run until Ctrl-C, or until the run ends; return why it ended.
 
-    `is_over` is asked at this interval, and when a connection is lost. `has_other` is asked if the node cannot be
-    reached, or if sockets there are not seen: whether `program` returns another way to it from now on.
+    `on_open` is called once the node is reached.
     """
-    turn = asyncio.Lock()
+    name, address = parse(text)
+    forwarding.check(local)
+    store = folders.store()
+    entry = running(store, name)
+    run = entry.run
+    if run.purpose == "service" and isinstance(address, int) and _status(entry).port != address:
+        raise RefusedError(
+            f"service '{run.name}' has no port that others could reach",
+            code="impossible",
+            hint=f"open it with `yurt serve open {run.name}`",
+        )
+    here = forwarding.listen(local)
+    found = Forwarded(
+        run=run.id,
+        node=entry.status.node,
+        port=address if isinstance(address, int) else None,
+        socket=address if isinstance(address, str) else "",
+        local=here,
+    )
+    result = Result(kind="forwarded", data=found)
 
-    async def over() -> bool:
-        async with turn:
-            return await in_thread(is_over)
+    def program(words: str) -> list[str]:
+        (placement,) = entry.placements
+        return connect.named_backend(run.context).exec.relay(placement, words)
 
-    async def watch() -> None:
-        await asyncio.sleep(min(1.0, interval))  # what it says comes after what `on_open` says
-        while not await over():
-            await asyncio.sleep(interval)
-        raise Over
+    def is_over() -> bool:
+        with store.twin() as index:
+            refresh_contexts(index, [run.context])
+            now = index.get(run.id)
+            return now is None or now.status.final
 
-    def tunnel(words: str) -> Tunnel:
-        return Tunnel(lambda: program(words), is_over=over, has_other=has_other or (lambda: False), on_word=on_word)
-
-    with ExitStack() as stack:
-
-        def opened() -> None:
-            stack.enter_context(without_slow())  # from now on, `on_word` hears of a lost connection, once
-            on_open()
-
-        ways = [(here, tunnel(command(address, there=has_other is not None))) for here, address in targets]
-        _run(_forward(ways, watch(), opened))
+    forwarding.forward(
+        program,
+        [(here, address)],
+        is_over=is_over,
+        interval=OFTEN if kind_of(run.context_type).here else SELDOM,
+        on_open=lambda: on_open(result),
+        on_word=on_word,
+    )
+    return f"run {run.id} has ended"
 
 
-def _run(forwarding: Coroutine[None, None, None]) -> None:
+def _status(entry: Entry) -> ServiceStatus:
+    files = connect.named_backend(entry.run.context).files
+    return statuses.read(files.read(entry.run.folder, statuses.FILE)) or ServiceStatus()
+
+
+EXAMPLES = ["yurt forward @last:8080", "yurt forward x7q4z:6006 --local 6006", "yurt forward @last:/tmp/app.sock"]
+
+
+@verb(examples=EXAMPLES, context_help="")
+@argument("target", metavar="RUN:PORT")
+@option("--local", metavar="PORT", type=Number(1), help="The port of this machine (default: any free one).")
+def forward_command(target: str, local: int | None) -> int:
+    """Reach a program that listens on the node of a run.
+
+    Forwards a port of this machine to a port of the node. The program may listen on the loopback of its node
+    (127.0.0.1); RUN:/PATH is a unix socket. All connections go through one ssh connection and one step of the job.
+    After a lost connection yurt connects again. Ends with the run, or with Ctrl-C. Other users of this machine can
+    connect to the port, too.
+    """
+
+    call.enable_gc()
     try:
-        asyncio.run(forwarding)
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+        word = forward(target, local=local or 0, on_open=_opened, on_word=_say)
+    except KeyboardInterrupt:
+        return 0
+    _say(word)
+    return 0
 
 
-async def _forward(
-    tunnels: Sequence[tuple[int | Path, Tunnel]], watch: Coroutine[None, None, None], on_open: Callable[[], None]
-) -> None:
-    with _cancelled_by_signals():
-        await _until_over(tunnels, watch, on_open)
-
-
-@contextmanager
-def _cancelled_by_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP cancel this task, as asyncio does for Ctrl-C: programs of the tunnels must end."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
-    if threading.current_thread() is not threading.main_thread():
-        yield
+def _opened(found: Result[Forwarded]) -> None:
+    if call.current().json:
+        render.stream(found.kind, found.data)
         return
-
-    def cancel(*_signal: object) -> None:
-        loop.call_soon_threadsafe(task.cancel)
-
-    before = {number: signal.signal(number, cancel) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    each = found.data
+    far = each.socket or f"port {each.port}"
+    print(render.plain(f"127.0.0.1:{each.local} leads to {far} of {each.node or each.run}; Ctrl-C ends it"), flush=True)
 
 
-async def _until_over(
-    tunnels: Sequence[tuple[int | Path, Tunnel]], watch: Coroutine[None, None, None], on_open: Callable[[], None]
-) -> None:
-    tasks = [asyncio.create_task(watch)]
-    servers = []
-    for here, tunnel in tunnels:
-        if isinstance(here, Path):
-            here.unlink(missing_ok=True)
-            servers.append(await asyncio.start_unix_server(tunnel.accept, here))
-        else:
-            servers.append(await asyncio.start_server(tunnel.accept, "127.0.0.1", here))
-        tasks.append(asyncio.create_task(tunnel.run()))
-        tasks.append(asyncio.create_task(tunnel.first(on_open)))
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            if not task.cancelling():  # a second request would interrupt the end of its program
-                task.cancel()
-        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        for server in servers:
-            server.close()
-    for outcome in outcomes:
-        if isinstance(outcome, Exception) and not isinstance(outcome, Over):
-            raise outcome
+def _say(text: str) -> None:
+    if not call.current().quiet:
+        print(render.plain(text), file=sys.stderr, flush=True)

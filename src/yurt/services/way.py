@@ -8,10 +8,10 @@ from yurt import private
 from yurt.backends.kinds import kind_of
 from yurt.config import contexts
 from yurt.config import facts as recorded_facts
+from yurt.contexts import connect, node_keys
 from yurt.errors import UnreachableError
 from yurt.model.site_words import NodeName
 from yurt.services.status import ServiceStatus
-from yurt.sites import connect, node_keys
 from yurt.store import Entry
 
 

@@ -1,1 +1,1 @@
-"""Storage tiers of contexts: where files live, and what is about to be deleted."""
+"""Files on contexts: storage tiers, what is about to be deleted, and copies to and from them."""

@@ -7,13 +7,13 @@ import posixpath
 from pathlib import Path
 
 from yurt.errors import UserError
-from yurt.hosts import rsync_direct, rsync_process, rsync_through, tar_copy
-from yurt.hosts.side import Side
-from yurt.hosts.ssh import SshHost
 from yurt.model.data import Manner, Moved
 from yurt.model.files import Progress
 from yurt.storage import here, transfer
 from yurt.storage.spots import Spot
+from yurt.transport import rsync_direct, rsync_process, rsync_through, tar_copy
+from yurt.transport.side import Side
+from yurt.transport.ssh import SshHost
 
 
 def copy(source: Spot, target: Spot, manner: Manner, progress: Progress) -> tuple[Moved, str]:

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from yurt.errors import NotFoundError, RefusedError
-from yurt.hosts.base import refusal
 from yurt.model.site_words import moment, one_each, whole
 from yurt.storage.spots import Spot
+from yurt.transport.base import refusal
 
 SCRIPT = Path(__file__).parent / "look.sh"
 

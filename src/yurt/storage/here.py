@@ -9,7 +9,7 @@ from pathlib import Path
 
 from yurt.config import paths
 from yurt.errors import RefusedError
-from yurt.hosts import protected
+from yurt.transport import protected
 
 
 def check_apart(sources: Sequence[Path], targets: Sequence[Path], *, delete: bool) -> None:

@@ -14,17 +14,17 @@ from functools import partial
 from pathlib import Path
 
 from yurt.errors import RefusedError, UnreachableError, UserError, here_is_full
-from yurt.hosts import protected, tar_stream
-from yurt.hosts.base import refusal
-from yurt.hosts.pour import pour
-from yurt.hosts.rsync_copy import HINT
-from yurt.hosts.tar_stream import Entry
 from yurt.model.data import Moved
 from yurt.model.files import Progress
 from yurt.model.site_words import whole
 from yurt.storage import here, transfer
 from yurt.storage.contents import missing
 from yurt.storage.spots import Spot
+from yurt.transport import protected, tar_stream
+from yurt.transport.base import refusal
+from yurt.transport.pour import pour
+from yurt.transport.rsync_copy import HINT
+from yurt.transport.tar_stream import Entry
 
 SCRIPT = Path(__file__).parent / "pack.sh"
 INCOMPLETE = 45

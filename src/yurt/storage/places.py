@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import posixpath
 
+from yurt.contexts import folders
 from yurt.errors import NotFoundError, UserError
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.place import PlaceName
-from yurt.sites import folders
 from yurt.storage.tiers import tiers
 
 

@@ -11,17 +11,17 @@ import msgspec
 from yurt.backends.kinds import kind_of
 from yurt.backends.registry import host_of
 from yurt.config import contexts, paths
+from yurt.contexts import connect, folders
+from yurt.contexts.facts import facts_if_probed
 from yurt.errors import NotFoundError, UserError
-from yurt.hosts import Host
 from yurt.model import layout
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.place import FORMS, PlaceName, parse
 from yurt.model.progress import Watch, unwatched
-from yurt.sites import connect, folders
-from yurt.sites.facts import facts_if_probed
 from yurt.storage.places import path_of
 from yurt.storage.tiers import tiers
+from yurt.transport.base import Host
 
 
 class Spot(msgspec.Struct, frozen=True, dict=True):
@@ -63,7 +63,7 @@ class Spot(msgspec.Struct, frozen=True, dict=True):
 
     def guard(self, names: Sequence[str] = (), *, delete: bool = False, sources: Sequence[str] = ()) -> str:
         """Return a script that exits if a copy to this place, or of these names to this folder, must not be."""
-        from yurt.hosts import protected
+        from yurt.transport import protected
 
         paths = [posixpath.join(self.path, each) for each in names] or [self.path]
         return protected.script(paths, own=self.own_folders(), kept=self.kept_folders(), sources=sources, delete=delete)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from yurt.backends.kinds import kind_of
+from yurt.contexts import folders
 from yurt.errors import UserError
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.quotas import read_amount
 from yurt.model.storage import Shared, TierPlace
-from yurt.sites import folders
 
 if TYPE_CHECKING:
     from yurt.model.profile import StorageArea
@@ -78,7 +78,7 @@ def _probed(facts: Facts | None) -> dict[str, TierPlace]:
 def _areas(context: Context) -> dict[str, StorageArea]:
     if not context.profile:
         return {}
-    from yurt.profiles import find
+    from yurt.contexts.profiles import find
 
     known = find.named(context.profile)
     return dict(known.profile.storage) if known is not None else {}

@@ -10,15 +10,15 @@ from pathlib import Path
 import msgspec
 
 from yurt.errors import NotFoundError, RefusedError, UserError
-from yurt.hosts import protected, room, rsync_copy, rsync_process
-from yurt.hosts.base import refusal
-from yurt.hosts.side import Side
 from yurt.model.data import Manner, Moved
 from yurt.model.files import Pick, Progress
 from yurt.model.site_words import count
 from yurt.storage import here
 from yurt.storage.contents import missing
 from yurt.storage.spots import Spot
+from yurt.transport import protected, room, rsync_copy, rsync_process
+from yurt.transport.base import refusal
+from yurt.transport.side import Side
 
 LOOK = """\
 if [ -d "$1" ]; then echo folder; elif [ -f "$1" ]; then echo file; else echo missing; fi
@@ -55,7 +55,7 @@ def _put(side: Side, sources: Sequence[str], manner: Manner, progress: Progress,
     if rsync_process.usable():
         with contextlib.suppress(rsync_process.Strange):
             return rsync_copy.put(side, sources, manner, progress, folder=folder)
-    from yurt.hosts import tar_copy
+    from yurt.transport import tar_copy
 
     tar_copy.without_delete(manner.delete)
     return tar_copy.put(side, sources, progress, folder=folder)
@@ -110,7 +110,7 @@ def _get(source: Spot, target: Path, manner: Manner, progress: Progress, *, fold
     if has_rsync and rsync_process.usable():
         with contextlib.suppress(rsync_process.Strange):
             return rsync_copy.get(source.host, source.path + "/" * folder, target, manner, progress)
-    from yurt.hosts import tar_copy
+    from yurt.transport import tar_copy
 
     tar_copy.without_delete(manner.delete)
     return _get_by_tar(source, target, manner, progress, folder=folder)
@@ -129,7 +129,7 @@ def look(place: Spot) -> tuple[str, list[str]]:
 
 
 def _get_by_tar(source: Spot, target: Path, manner: Manner, progress: Progress, *, folder: bool) -> Moved:
-    from yurt.hosts import tar
+    from yurt.transport import tar
 
     if folder:
         brought = tar.bring(source.host, source.path, target, Pick(no_git=manner.no_git), progress)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from yurt.errors import NotFoundError, RefusedError, UnreachableError
-from yurt.hosts import Host
+from yurt.transport.base import Host
 
 AWKWARD = ["", "a b", "it's", '"', "$HOME `id` $(id)", "\\", "*", "-n", "ü€", "line\nline", "tab\t", "!!", "~", "\r"]
 

@@ -8,12 +8,12 @@ import pytest
 
 from yurt.backends.base import Backend
 from yurt.backends.shell.backend import ShellBackend
-from yurt.hosts import Host
 from yurt.model.run import Plan, Status
 from yurt.model.state import next_status
 from yurt.testing.contract import BackendContract
 from yurt.testing.runs import PATIENT, Planner, follow, observe, read, submit
 from yurt.testing.waiting import eventually
+from yurt.transport.base import Host
 
 
 class ShellContract(BackendContract):

@@ -10,13 +10,13 @@ import msgspec
 
 from yurt.backends.kinds import kind_of
 from yurt.config.lock import locked
+from yurt.contexts import connect
+from yurt.contexts.fan_out import ready, side_by_side
 from yurt.errors import YurtError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids, layout
 from yurt.model.growth import Growing, Kind
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.sites import connect
-from yurt.sites.fan_out import ready, side_by_side
 from yurt.store import Entry, Store
 from yurt.tracking.followed import Followed, folder
 
@@ -249,7 +249,7 @@ def contexts_of(store: Store, entry: Entry) -> list[str]:
     """Return the contexts that may have files of a run."""
     if not entry.run.race:
         return [entry.run.context]
-    from yurt.lifecycle.race.view import contexts_of as candidates
+    from yurt.lifecycle.races.view import contexts_of as candidates
 
     return candidates(store, entry.run)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 
 from yurt.backends.kinds import kind_of
+from yurt.contexts import connect
 from yurt.errors import YurtError
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.files.metrics import TAIL, Metric
 from yurt.model import layout
 from yurt.model.growth import Growing, Known
-from yurt.sites import connect
 from yurt.store import Entry, Store
 from yurt.tracking.follow import Unit, look, units
 from yurt.tracking.followed import Followed

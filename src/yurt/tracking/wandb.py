@@ -1,187 +1,187 @@
-"""Folders of W&B that runs wrote without internet: which were uploaded, and the upload of one with `wandb sync`.
-
-A site wrote these folders: wandb must find neither settings nor modules in them, and no link to a file of this machine.
-"""
+"""wandb: upload the offline runs of W&B that runs left on their sites with the user's `wandb sync`."""
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import stat
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from yurt import private
-from yurt.config import paths, secrets
-from yurt.errors import RefusedError, UserError
-from yurt.tracking import wandb_log
+import msgspec
 
-FILES = ("/wandb/offline-run-*/*.wandb", "/wandb/offline-run-*/*/**")
-"""What to fetch of the results of a run. Not the files beside the log in which wandb notes what it has uploaded."""
+from yurt.config import paths
+from yurt.config.lock import locked
+from yurt.contexts import connect, folders
+from yurt.contexts.project import Project
+from yurt.errors import NotFoundError, YurtError
+from yurt.lifecycle import select
+from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.model import ids, layout
+from yurt.model.files import NOTHING, Contents, Pick, Pull, total
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.result import Result
+from yurt.store import Entry, Store
+from yurt.tracking import wandb_folders as wandb
 
-KEY = "WANDB_API_KEY"
+REFUSED = 5
 
 
-CUT = b"the file ends with an incomplete record"
-"""What wandb prints of the log of a killed run after it has uploaded all of it that is complete."""
+class WandbFolder(msgspec.Struct, frozen=True):
+    """An offline run of W&B."""
+
+    run: str
+    folder: str
+    """Its name, such as offline-run-20260101_120000-abcd1234."""
+    error: str = ""
+    """Why `wandb sync` did not upload it."""
 
 
-class Ledger:
-    """Which folders were uploaded, in a file to which lines are only added. Only one process at a time may use it.
+class WandbSynced(msgspec.Struct, frozen=True, kw_only=True):
+    """What `wandb sync` has uploaded."""
 
-    A line is the run and the folder; a run alone means that all its folders were uploaded, or that it has none.
+    synced: list[WandbFolder]
+    """What was uploaded now."""
+    skipped: int
+    """How many folders of these runs were uploaded before."""
+    failed: list[WandbFolder]
+    """What was not uploaded; the next call tries again."""
+    left: int
+    """How many folders were not tried, because the first one failed."""
+    unfinished: list[str]
+    """Runs that are still running: their folders are uploaded when they have finished."""
+
+
+def sync(
+    names: Sequence[str] = (),
+    *,
+    again: bool = False,
+    on_output: Callable[[bytes], None],
+    watch: Watch = unwatched,
+) -> Result[WandbSynced]:
+    """Upload each offline run of W&B of these runs, by default of all runs of the project, once with `wandb sync`.
+
+    `again`: also those that were uploaded. A folder counts as uploaded when wandb says so; a killed call is repeated
+    with the folder that was under way. Sites that cannot be reached are warnings. RefusedError: wandb is not installed.
     """
-
-    def __init__(self) -> None:
-        self._file = home() / "synced"
-        self._lines = set(self._file.read_text().splitlines()) if self._file.exists() else set()
-
-    def done(self, run: str) -> bool:
-        return run in self._lines
-
-    def has(self, run: str, folder: str) -> bool:
-        return f"{run} {folder}" in self._lines
-
-    def count(self, run: str) -> int:
-        """Return how many folders of a run were uploaded."""
-        return sum(line.startswith(f"{run} ") for line in self._lines)
-
-    def add(self, run: str, folder: str = "") -> None:
-        """Record a folder, or a run; when this returns, it is on the disk."""
-        line = f"{run} {folder}".strip()
-        self._lines.add(line)
-        paths.make_private(self._file.parent)
-        with open(self._file, "ab", opener=private.opener) as file:
-            file.write(f"{line}\n".encode())
-            file.flush()
-            os.fsync(file.fileno())
+    command = wandb.program()
+    index = folders.store()
+    with locked(wandb.home() / "ledger"):
+        ledger = wandb.Ledger()
+        earlier = None if again else ledger
+        entries, warnings = _entries(index, names, earlier, watch)
+        unfinished = [entry.run.id for entry in entries if not entry.status.final]
+        wanted = [entry for entry in entries if entry.status.final and not (earlier and earlier.done(entry.run.id))]
+        errors = _fetch(wanted, watch)
+        failed = {entry.run.id for error_entries in errors.values() for entry in error_entries}
+        ready = {entry.run.id: entry.run.context for entry in wanted if entry.run.id not in failed}
+        found = _upload(command, ready, ledger, on_output, watch, again=again)
+        before = sum(ledger.count(entry.run.id) for entry in entries if entry not in wanted)
+    done = msgspec.structs.replace(found, skipped=found.skipped + before, unfinished=unfinished if names else [])
+    # By default, a run of a context that was removed is no failure.
+    counted = [error for error in errors if names or not isinstance(error, NotFoundError)]
+    code = max([REFUSED if done.failed else 0, *(error.exit_code for error in counted)])
+    return Result(
+        kind="wandb-synced", data=done, warnings=[*warnings, *(error.message for error in errors)], exit_code=code
+    )
 
 
-def home() -> Path:
-    """Return the folder of this machine for W&B: the ledger, and copies of folders that are being uploaded."""
-    return paths.data_home() / "wandb"
+def _entries(
+    index: Store, names: Sequence[str], earlier: wandb.Ledger | None, watch: Watch
+) -> tuple[list[Entry], list[str]]:
+    """Return the runs and the tasks that may have folders of W&B, and warnings. Runs in the ledger count if named."""
+    if names:
+        unfinished = sorted({each.run.context for each in select.which(index, names) if not each.status.final})
+        warnings = refresh_contexts(index, unfinished, watch=watch).warnings if unfinished else []
+        entries, more = select.begun(index, names, watch=watch)
+        return entries, [*warnings, *more]
+    project = {"project": [Project().label]}
+    unfinished = sorted({entry.run.context for entry in index.newest(where=project, unfinished=True)})
+    warnings = refresh_contexts(index, unfinished, watch=watch).warnings if unfinished else []
+    every = (entry for entry in index.newest(where=project) if entry.run.folder)
+    runs = [entry for entry in every if not (earlier and earlier.done(entry.run.id))]
+    found: list[Entry] = []
+    for entry in reversed(runs):
+        if not entry.run.tasks:
+            found.append(entry)
+            continue
+        started = sorted(number for number, status in index.tasks(entry.run.id).items() if status.started)
+        found += index.several([ids.task(entry.run.id, number) for number in started])
+    return [entry for entry in found if index.gone_at(entry.run.id) is None], warnings
 
 
-def copies(run: str) -> Path:
-    """Return the folder for the copies of a run."""
-    return home() / "copies" / run
-
-
-def folders(run: str) -> list[Path]:
-    """Return the copied folders of a run, in order of time. A link is none: it leads to other files of this machine."""
-    found = {each.parent for each in copies(run).glob("wandb/offline-run-*/*.wandb")}
-    return sorted(each for each in found if not (each.is_symlink() or each.parent.is_symlink()))
-
-
-def forget(run: str) -> None:
-    """Remove the copies of a run."""
-    shutil.rmtree(copies(run), ignore_errors=True)
-
-
-def program() -> list[str]:
-    """Return the user's wandb: the program on PATH, or the module of this Python. RefusedError if there is none."""
-    if found := shutil.which("wandb"):
-        return [os.path.abspath(found)]  # noqa: PTH100  # links are kept: the environment of a program is beside it
-    spec = find_spec("wandb")
-    if spec is not None and spec.origin is not None:  # a folder of this name is not the module
-        return [sys.executable, "-P", "-m", "wandb"]
-    raise RefusedError("wandb is not installed", code="program-missing", hint="install it with `pip install wandb`")
-
-
-def environment() -> dict[str, str]:
-    """Return the environment for `wandb sync`: the user's own, and the key from yurt's secrets if it has none."""
-    found = {name: value for name, value in os.environ.items() if name not in ("WANDB_MODE", "WANDB_DIR")}
-    if KEY not in found:
-        with suppress(RefusedError, UserError, UnicodeDecodeError):  # wandb may have its own login
-            key = secrets.read(KEY)
-            if key is not None:
-                found[KEY] = key.decode()
-    return found
-
-
-def upload(
-    command: list[str], folder: Path, env: dict[str, str], on_output: Callable[[bytes], None], *, from_site: bool = True
-) -> str:
-    """Give a folder to `wandb sync`; return why it was not uploaded, else an empty text.
-
-    It may be repeated: W&B takes a folder with the same run id for the same run. If it comes `from_site`, its log must
-    name no file of this machine.
-    """
-    _keep_own_files(folder)
-    if from_site:
-        for log in sorted(folder.glob("*.wandb")):
-            if why := wandb_log.problem(log, folder / "files", staging()):
-                return why
-    lines: list[bytes] = []
-    # wandb reads settings from ./wandb, and writes logs there.
-    with tempfile.TemporaryDirectory(prefix="sync-", dir=home()) as empty:
-        # PYTHONSAFEPATH: as -P, also for what wandb starts.
-        apart = {**env, "WANDB_DIR": empty, "PYTHONSAFEPATH": "1"}
-        with subprocess.Popen(
-            [*command, "sync", str(folder)],
-            env=apart,
-            cwd=empty,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        ) as process:
+def _fetch(entries: Sequence[Entry], watch: Watch) -> dict[YurtError, list[Entry]]:
+    """Fetch the folders of W&B of runs. Return what failed, and of which runs."""
+    failed: dict[YurtError, list[Entry]] = {}
+    by_context: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_context.setdefault(entry.run.context, []).append(entry)
+    for context, group in by_context.items():
+        watch(Event(f"querying {context}"))
+        try:
+            files = connect.responding_backend(context).files
+            contents = files.contents([entry.run.folder for entry in group])
+        except YurtError as error:
+            failed[error] = group
+            continue
+        for some in _by_project(group, contents):
+            pulls = [_pull(entry, contents[entry.run.folder]) for entry in some]
+            target = wandb.copies("") if len(pulls) > 1 else wandb.copies(pulls[0].name)
+            paths.make_private(target)
             try:
-                assert process.stdout is not None
-                for line in process.stdout:
-                    if words := re.sub(rb"\x1b\[[0-9;]*m", b"", line).strip():
-                        lines = [*lines[-LINES:], words]
-                    on_output(line)
-            except BaseException:
-                process.terminate()
-                raise
-    return problem(folder, process.returncode, lines)
+                watch(Event(f"fetching from {context}"))
+                files.pull(pulls, target, Pick(wandb.FILES), lambda _size, _total: None, everything=False)
+            except YurtError as error:
+                failed[error] = list(some)
+    return failed
 
 
-LINES = 100
-"""How many lines of wandb are kept to find out why it failed."""
+def _by_project(group: Sequence[Entry], contents: dict[str, Contents]) -> Iterator[list[Entry]]:
+    """Yield the runs that can be fetched in one transfer; those that wrote nothing are left out."""
+    together: dict[str, list[Entry]] = {}
+    for entry in group:
+        found = contents.get(entry.run.folder)
+        if found is not None and (found.measures.outputs != NOTHING or found.measures.work != NOTHING):
+            together.setdefault(layout.project_of(entry.run.folder), []).append(entry)
+    yield from together.values()
 
 
-def problem(folder: Path, code: int, lines: Sequence[bytes]) -> str:
-    """Return why a folder was not uploaded, from what wandb printed; an empty text if it was.
-
-    wandb ends with 0 although the server refused the folder; it writes NAME.wandb.synced only if it is complete there.
-    """
-    errors = [line.partition(b"ERROR ")[2] for line in lines if line.startswith(b"wandb: ERROR ")]
-    last = lines[-1] if lines else b""
-    if code == 0:
-        logs = list(folder.glob("*.wandb"))
-        if logs and all(Path(f"{each}.synced").exists() for each in logs):
-            return ""
-        if errors and all(CUT in error for error in errors):
-            return ""
-        if not errors and last.endswith(b"done."):  # before version 0.30: no mark if the run was killed
-            return ""
-    why = errors[-1] if errors and code == 0 else last
-    return why.decode(errors="replace") or (f"exit code {code}" if code else "wandb did not confirm the upload")
+def _pull(entry: Entry, contents: Contents) -> Pull:
+    measures = contents.measures
+    having = {"outputs": measures.outputs != NOTHING, "work": measures.work != NOTHING}
+    return Pull(entry.run.folder, entry.run.id, size=total(measures), **having)
 
 
-def forget_uploads(folder: Path) -> None:
-    """Let wandb upload a copy again from its beginning."""
-    for mark in folder.glob("*.wandb.sync*"):
-        mark.unlink()
-
-
-def staging() -> Path:
-    """Return the folder in which wandb keeps copies of the user's artifacts until they are uploaded."""
-    data = os.environ.get("WANDB_DATA_DIR") or f"{os.environ.get('XDG_DATA_HOME') or '~/.local/share'}/wandb"
-    return Path(data).expanduser().absolute() / "artifacts" / "staging"
-
-
-def _keep_own_files(folder: Path) -> None:
-    """Remove links out of a folder: wandb would upload the file of this machine that they point to. Also pipes."""
-    inside = os.path.realpath(folder)
-    for each in list(folder.rglob("*")):
-        leads_out = each.is_symlink() and not os.path.realpath(each).startswith(f"{inside}/")
-        if leads_out or stat.S_IFMT(each.lstat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
-            each.unlink()
+def _upload(
+    command: list[str],
+    runs: Mapping[str, str],
+    ledger: wandb.Ledger,
+    on_output: Callable[[bytes], None],
+    watch: Watch,
+    *,
+    again: bool,
+) -> WandbSynced:
+    """Upload the folders of runs, each with its context. If the very first one fails, the others are not tried."""
+    env = wandb.environment()
+    synced: list[WandbFolder] = []
+    failed: list[WandbFolder] = []
+    skipped = left = 0
+    for run, context in runs.items():
+        complete, from_site = True, not connect.is_here(context)
+        for folder in wandb.folders(run):
+            if ledger.has(run, folder.name) and not again:
+                skipped += 1
+                continue
+            if failed and not synced:
+                left, complete = left + 1, False
+                continue
+            watch(Event(f"wandb sync {folder.name}"))
+            if again:
+                wandb.forget_uploads(folder)
+            error = wandb.upload(command, folder, env, on_output, from_site=from_site)
+            if error:
+                failed.append(WandbFolder(run, folder.name, error))
+                complete = False
+            else:
+                ledger.add(run, folder.name)
+                synced.append(WandbFolder(run, folder.name))
+        if complete:
+            ledger.add(run)
+            wandb.forget(run)
+    return WandbSynced(synced=synced, skipped=skipped, failed=failed, left=left, unfinished=[])

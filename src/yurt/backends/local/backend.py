@@ -21,12 +21,11 @@ from yurt.backends.local import process, runner, waiter
 from yurt.backends.shell import ownership
 from yurt.backends.shell.backend import ShellBackend, read_gates
 from yurt.errors import RefusedError
-from yurt.hosts import Host
-from yurt.hosts.base import refusal
 from yurt.model import ids, layout, tasks
 from yurt.model.facts import Facts
 from yurt.model.run import Plan, Resources, RunRef
 from yurt.model.state import CANCELLED, Observation, read_ending, read_metrics
+from yurt.transport.base import Host, refusal
 
 if TYPE_CHECKING:
     from yurt.backends.local.files import LocalFiles

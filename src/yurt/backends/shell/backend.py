@@ -17,12 +17,11 @@ from yurt.backends.answers import ChangedFiles, CodeParcel, Observed, Placed, Pr
 from yurt.backends.job import module, script
 from yurt.backends.shell import ownership
 from yurt.errors import RefusedError, UnreachableError, YurtError
-from yurt.hosts import Host
-from yurt.hosts.base import Answer, refusal
 from yurt.model import layout
 from yurt.model.facts import Facts
 from yurt.model.run import Plan, Resources, RunRef
 from yurt.model.site_words import whole
+from yurt.transport.base import Answer, Host, refusal
 
 if TYPE_CHECKING:
     from yurt.backends.shell.claims import ShellClaims

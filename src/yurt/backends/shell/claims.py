@@ -11,9 +11,8 @@ from yurt.backends import scripts
 from yurt.backends.answers import LostStart, Want
 from yurt.backends.job import script
 from yurt.backends.shell import ownership
-from yurt.hosts import Host
-from yurt.hosts.base import Answer, refusal
 from yurt.model.site_words import whole
+from yurt.transport.base import Answer, Host, refusal
 
 CHECKED = "yurt-race check"
 """What the arbiter answers to `check`."""

@@ -9,9 +9,8 @@ from yurt.backends import scripts
 from yurt.backends.answers import CodeParcel, MakeParcel, Uploaded
 from yurt.backends.shell import ownership
 from yurt.errors import UnreachableError
-from yurt.hosts import Host
-from yurt.hosts.base import refusal
-from yurt.hosts.pace import PIECE
+from yurt.transport.base import Host, refusal
+from yurt.transport.pace import PIECE
 
 HAVE, PLAIN = "have", "plain"
 INCOMPLETE, NO_GIT, NO_BASE = 45, 46, 47

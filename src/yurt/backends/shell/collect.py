@@ -9,11 +9,10 @@ import msgspec
 
 from yurt.backends.job import frames
 from yurt.backends.shell import ownership
-from yurt.hosts import Host
-from yurt.hosts.base import refusal
 from yurt.model.calls import CallResult
 from yurt.model.files import Ended, Limits, Piece
 from yurt.model.site_words import MALFORMED, whole
+from yurt.transport.base import Host, refusal
 
 BYTES, TASKS = 64 << 20, 2000
 """Limits of one request for results: it stops after so many bytes, and asks for at most so many tasks."""

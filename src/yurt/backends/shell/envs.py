@@ -16,12 +16,11 @@ from yurt.backends.shell import ownership
 from yurt.backends.shell.env_answers import read_states, read_tools, read_unused
 from yurt.clocks import clocks
 from yurt.errors import UnreachableError
-from yurt.hosts import Host
-from yurt.hosts.base import refusal
-from yurt.hosts.pace import PIECE
 from yurt.model import layout
 from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython, SiteWheels, UnusedEnv
 from yurt.model.site_words import one_each
+from yurt.transport.base import Host, refusal
+from yurt.transport.pace import PIECE
 
 INCOMPLETE, WRONG = 45, 48
 """Exit codes of scripts: the input ended early; what arrived is not what was sent."""

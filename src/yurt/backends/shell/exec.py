@@ -16,13 +16,13 @@ from pathlib import Path
 from yurt.backends.answers import Asked
 from yurt.backends.shell import ownership
 from yurt.errors import RefusedError, UnreachableError, YurtError
-from yurt.hosts import Host
-from yurt.hosts.guard import guarded
-from yurt.hosts.passage import pass_through
-from yurt.hosts.ssh_errors import RETRY
 from yurt.model import layout
 from yurt.model.run import Placement
 from yurt.model.site_words import NodeName, whole
+from yurt.transport.base import Host
+from yurt.transport.guard import guarded
+from yurt.transport.passage import pass_through
+from yurt.transport.ssh_errors import RETRY
 
 PATIENCE = 60.0
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from yurt.backends import scripts
 from yurt.backends.shell import ownership
-from yurt.hosts import Host
-from yurt.hosts.base import refusal
 from yurt.model.files import (
     Brought,
     Contents,
@@ -29,6 +27,7 @@ from yurt.model.files import (
     Removed,
     Survey,
 )
+from yurt.transport.base import Host, refusal
 
 if TYPE_CHECKING:
     from yurt.model.calls import CallResult

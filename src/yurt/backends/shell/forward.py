@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from yurt.hosts import Host
 from yurt.model.site_words import NodeName
+from yurt.transport.base import Host
 
 
 class ShellForward:

@@ -9,13 +9,12 @@ from typing import NamedTuple
 from yurt.backends import scripts
 from yurt.backends.shell import ownership
 from yurt.errors import UnreachableError
-from yurt.hosts import Host
-from yurt.hosts.base import not_requested, refusal
-from yurt.hosts.ssh_errors import RETRY
 from yurt.model import layout
 from yurt.model.growth import OVERLAP, Growing, Kind, Reader
 from yurt.model.log_chunks import check_header
 from yurt.model.site_words import whole
+from yurt.transport.base import Host, not_requested, refusal
+from yurt.transport.ssh_errors import RETRY
 
 SILENCE = 120.0
 """Seconds without data after which a connection counts as lost; a search in many folders may take long."""

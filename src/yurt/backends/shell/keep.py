@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from yurt.backends import scripts
 from yurt.backends.shell import ownership, storage
 from yurt.errors import RefusedError, YurtError
-from yurt.hosts import Host
-from yurt.hosts.base import refusal
 from yurt.model.files import NOTHING, KeepItem, KeepSource, KeptItem, Measures, checked
 from yurt.model.storage import TierPlace, TierUse
+from yurt.transport.base import Host, refusal
 
 MOST = 200
 """How many items one request copies."""

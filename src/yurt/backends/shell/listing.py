@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from yurt.backends.job import gathered
 from yurt.backends.shell import ownership
-from yurt.hosts import Host
-from yurt.hosts.base import refusal
 from yurt.model.files import Gathered
+from yurt.transport.base import Host, refusal
 
 LIST = """\
 [ -d "$1/projects" ] || { [ ! -e "${1%/*}" ] || readable "${1%/*}" || exit; exit 44; }

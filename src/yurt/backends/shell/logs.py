@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 
 from yurt.backends import scripts
 from yurt.backends.shell import ownership
-from yurt.hosts import Host
-from yurt.hosts.base import refusal
 from yurt.model.files import LogPosition, LogSink
 from yurt.model.log_chunks import LogChunks, check_header, hand_out
 from yurt.model.site_words import whole
+from yurt.transport.base import Host, refusal
 
 SILENCE = 30.0
 """Seconds without data after which a connection counts as lost."""

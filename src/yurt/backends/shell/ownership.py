@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from yurt.backends import scripts
 from yurt.errors import RefusedError, UnreachableError, YurtError
-from yurt.hosts import Host
-from yurt.hosts.base import TIMEOUT, Answer
-from yurt.hosts.stream import Stream
 from yurt.model import layout
+from yurt.transport.base import TIMEOUT, Answer, Host
+from yurt.transport.stream import Stream
 
 OPEN, FOREIGN, UNREADABLE = 40, 41, 42
 """Exit codes of a refusal: other users can write to a folder of the user; a folder is not the user's own; the disk of

@@ -14,10 +14,11 @@ import msgspec
 from yurt.backends import scripts
 from yurt.backends.shell import ownership
 from yurt.errors import RefusedError, YurtError
-from yurt.hosts import Host, SshHost, room, rsync, rsync_process, rsync_shell, wire
-from yurt.hosts.base import refusal
 from yurt.model import layout
 from yurt.model.files import Brought, Contents, Pick, Progress, Pull, marked_contents, read_contents
+from yurt.transport import room, rsync, rsync_process, rsync_shell, wire
+from yurt.transport.base import Host, refusal
+from yurt.transport.ssh import SshHost
 
 # Standard input: names and paths, one per line. Leftovers of a killed script are removed with those of code uploads.
 LINK_FOLDERS = """\
@@ -235,7 +236,7 @@ def transfer(
     if has_rsync and rsync_process.usable():
         with contextlib.suppress(rsync_process.Strange):
             return "rsync", rsync.bring(host, source, target, pick, progress, names=names)
-    from yurt.hosts import tar  # slow to import
+    from yurt.transport import tar  # slow to import
 
     return "tar", tar.bring(host, source, target, pick, progress, names=names)
 
@@ -244,7 +245,7 @@ def _selected(paths: Sequence[str], pick: Pick) -> int:
     """Return how many of these files are selected."""
     if not pick.only or not paths:
         return len(paths)
-    from yurt.hosts import tar  # slow to import
+    from yurt.transport import tar  # slow to import
 
     return sum(tar.chosen(path, Pick(pick.only)) for path in paths)
 

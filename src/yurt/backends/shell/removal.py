@@ -9,11 +9,10 @@ from yurt.backends import scripts
 from yurt.backends.job import script
 from yurt.backends.shell import ownership
 from yurt.errors import UnreachableError, YurtError
-from yurt.hosts import Host
-from yurt.hosts.base import Answer, refusal
 from yurt.model import ids, layout
 from yurt.model.files import NOTHING, Held, Holdings, Measures, Removed, Survey, checked
 from yurt.model.site_words import whole
+from yurt.transport.base import Answer, Host, refusal
 
 LONG = 3600.0
 """Timeout of a removal in seconds; after a lost connection it continues on the host."""

@@ -9,11 +9,10 @@ from pathlib import Path
 from yurt.backends import scripts
 from yurt.backends.shell import ownership, pull
 from yurt.errors import UnreachableError
-from yurt.hosts import Host
-from yurt.hosts.base import Answer, refusal
 from yurt.model import layout, workspace
 from yurt.model.files import Pick, Progress
 from yurt.model.site_words import one_each, whole
+from yurt.transport.base import Answer, Host, refusal
 
 PIECE = 16 << 20
 """Bytes that one request uploads."""

@@ -16,12 +16,11 @@ from yurt.backends.shell.backend import ShellBackend, read_gates
 from yurt.backends.slurm import options
 from yurt.clocks import clocks
 from yurt.errors import UnreachableError, YurtError
-from yurt.hosts import Host
-from yurt.hosts.base import Answer, refusal
 from yurt.model import status_answer, tasks
 from yurt.model.digest import checksum
 from yurt.model.facts import Facts
 from yurt.model.run import Plan, Resources, RunRef
+from yurt.transport.base import Answer, Host, refusal
 
 if TYPE_CHECKING:
     from yurt.backends.slurm.exec import SlurmExec

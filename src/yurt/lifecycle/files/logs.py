@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 
 from yurt.clocks import clocks, ending_by
+from yurt.contexts import early_answer
 from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.model import log_chunks
 from yurt.model.files import LogPosition, LogSink, Stream
 from yurt.model.run import Run
 from yurt.model.site_words import Reading
-from yurt.sites import early_answer
 from yurt.store import Entry, Store
 
 Sink = Callable[[Stream, bytes], None]
@@ -47,7 +47,7 @@ def _copy(store: Store, run: Run, entry: Entry | None, sink: Sink, lines: int | 
         if answer is not None and log_chunks.read(answer, log, _to(sink)):
             return about_cut(log)
     try:
-        from yurt.sites import connect
+        from yurt.contexts import connect
 
         if not log.begun:
             early_answer.expect("logs", basis)
@@ -109,7 +109,7 @@ def follow(
     on_word: Callable[[str], None] = lambda _message: None,
 ) -> None:
     """Pass what a run writes to `sink` until it finishes. A lost connection is opened again, without a time limit."""
-    from yurt.sites import connect
+    from yurt.contexts import connect
 
     log = LogPosition(run.id, run.folder)
     pause, finished = 0.5, False
@@ -158,7 +158,7 @@ def _has_finished(store: Store, run: Run) -> bool:
 
 def until_decided(store: Store, run: Run) -> Run:
     """Wait until a race has a winner, or is over; return it with the winner's context and folder."""
-    from yurt.lifecycle.race.view import contexts_of
+    from yurt.lifecycle.races.view import contexts_of
     from yurt.lifecycle.refresh import poll_interval
     from yurt.lifecycle.refresh.full_disk import checked
     from yurt.lifecycle.refresh.refresh import refresh_contexts

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from yurt.clocks import clocks, ending_by
+from yurt.contexts import connect
 from yurt.errors import UnreachableError, YurtError
 from yurt.lifecycle.files.logs import about_cut, all_saved, copy_saved
 from yurt.lifecycle.refresh.full_disk import checked
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids
 from yurt.model.files import LogPosition, Stream
-from yurt.sites import connect
 from yurt.store import Entry, Store
 
 if TYPE_CHECKING:

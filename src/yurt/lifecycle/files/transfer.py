@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from yurt.contexts import outside_files
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError, here_is_full
-from yurt.lifecycle import outside_files
 from yurt.lifecycle.files import local_copy
 from yurt.model import layout, tasks
 from yurt.model.files import NOTHING, Brought, Contents, Measures, Pick, Progress, Pull, total, unreported

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from yurt.contexts import connect
 from yurt.errors import RefusedError
 from yurt.model import calls, layout
 from yurt.model.run import Run
-from yurt.sites import connect
 from yurt.store import Store
 from yurt.store import calls as kept
 

@@ -8,8 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from yurt.config import paths
+from yurt.contexts import connect, early_answer
+from yurt.contexts.advance import Advanced
 from yurt.errors import RefusedError, UnreachableError, YurtError
-from yurt.lifecycle.advance import Advanced
 from yurt.lifecycle.outbox import claims
 from yurt.lifecycle.outbox.claims import Claim
 from yurt.lifecycle.outbox.dependencies import turn
@@ -18,7 +19,6 @@ from yurt.lifecycle.plan.request import Planned
 from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Plan, Status
-from yurt.sites import connect, early_answer
 from yurt.store import Entry, Store
 from yurt.store.connection import INDEX_CODES
 
@@ -132,7 +132,7 @@ def _note_wait(store: Store, context: Context, plan: Plan, entry: Entry) -> None
     if "hold" in plan.native_options:
         store.note_held(context.name, [plan.run.id], time.time())
     if (paths.data_home() / "where" / f"{context.name}.json").exists():
-        from yurt.lifecycle.where import estimate
+        from yurt.where import estimate
 
         with suppress(YurtError):  # the run is submitted
             estimate.note(store, context, plan, entry)

@@ -19,8 +19,8 @@ import msgspec
 
 from yurt.clocks import clocks
 from yurt.config import contexts, facts
+from yurt.contexts.advance import Advanced
 from yurt.errors import DownloadError, RefusedError, UnreachableError, UserError, YurtError
-from yurt.lifecycle.advance import Advanced
 from yurt.lifecycle.outbox import claims, dependencies
 from yurt.lifecycle.outbox import refused as refused_runs
 from yurt.lifecycle.outbox.claims import Claim

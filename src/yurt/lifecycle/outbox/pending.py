@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from yurt.lifecycle.advance import Advanced
+from yurt.contexts.advance import Advanced
 from yurt.model.progress import Watch, unwatched
 
 if TYPE_CHECKING:

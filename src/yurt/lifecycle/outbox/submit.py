@@ -11,8 +11,8 @@ import msgspec
 
 from yurt.backends.answers import ChangedFiles, CodeParcel, Placed, Uploaded
 from yurt.config import contexts, facts
+from yurt.contexts import bad_nodes
 from yurt.errors import DownloadError, RefusedError, UnreachableError, YurtError
-from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.outbox import room
 from yurt.lifecycle.outbox.deliver import place
 from yurt.lifecycle.outbox.upload import Postponed, Stopped, Uploader
@@ -278,8 +278,8 @@ def _calls(store: Store, plan: Plan) -> bytes:
 
 
 def _largest_array(context: str) -> int:
+    from yurt.contexts.facts import facts_if_probed
     from yurt.model.facts import largest_array
-    from yurt.sites.facts import facts_if_probed
 
     return largest_array(facts_if_probed(contexts.named(context)))
 

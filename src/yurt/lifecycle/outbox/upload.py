@@ -44,7 +44,7 @@ class Uploader:
 
     def build(self) -> bool:
         """Start to build the environment of the run; return whether it is complete already."""
-        from yurt.lifecycle.env.build import start_saved
+        from yurt.envs.of_runs.build import start_saved
 
         run = self._plan.run
         assert run.env is not None

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from yurt.backends.kinds import kind_of
 from yurt.config import paths
+from yurt.contexts.project import Project
 from yurt.errors import RefusedError, UserError, YurtError
 from yurt.model import params
 from yurt.model.context import Context
 from yurt.model.progress import Event, Watch
 from yurt.model.run import Code
-from yurt.sites.project import Project
 from yurt.snapshot import git
 
 
@@ -101,7 +101,7 @@ class Commit:
 
 def _checked(outside: Sequence[Path], project: Project, *, by_project: bool) -> list[str]:
     """Return a warning if files in paths_to_copy look like secrets. UnconfirmedError as in `snapshot_of`."""
-    from yurt.lifecycle import outside_files
+    from yurt.contexts import outside_files
 
     if by_project:
         outside_files.check(project, outside, "paths_to_copy of the project")
@@ -111,7 +111,7 @@ def _checked(outside: Sequence[Path], project: Project, *, by_project: bool) -> 
 
 def _import_backend(context: Context) -> None:
     """Import the modules that submit a run, which takes about as long as git takes to list files."""
-    from yurt.sites import connect
+    from yurt.contexts import connect
 
     with suppress(YurtError):
         connect.backend(context)

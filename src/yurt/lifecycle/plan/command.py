@@ -11,12 +11,12 @@ import msgspec
 
 from yurt.backends.slurm import options
 from yurt.backends.slurm.options import Script
+from yurt.contexts.project import Project
 from yurt.errors import UserError
 from yurt.lifecycle.plan.request import Request
 from yurt.model.params import ARRAY_INDEX, shown
 from yurt.model.run import Resources
 from yurt.model.settings import TABLE
-from yurt.sites.project import Project
 
 HEAD = 1 << 16
 SCRIPTS = (".py", ".sh", ".sbatch", ".slurm")

@@ -19,8 +19,10 @@ from yurt.clocks import clocks
 from yurt.config import facts as recorded_facts
 from yurt.config.precedence import Setting
 from yurt.config.project import is_of_project
+from yurt.contexts.person import person
+from yurt.contexts.project import Project
+from yurt.envs.of_runs import choose
 from yurt.errors import UnreachableError
-from yurt.lifecycle.env import choose
 from yurt.lifecycle.plan import arguments, command, holders, settle, staging
 from yurt.lifecycle.plan.arguments import Given
 from yurt.lifecycle.plan.code import snapshot_of, writable_folders
@@ -34,8 +36,6 @@ from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Chosen, Code, Holder, Plan, Run
 from yurt.model.settings import TABLE
 from yurt.model.stage import StageRequest
-from yurt.sites.person import person
-from yurt.sites.project import Project
 from yurt.store import Store
 
 

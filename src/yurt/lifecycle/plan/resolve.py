@@ -13,8 +13,9 @@ import msgspec
 from yurt.backends.kinds import Kind, kind_of
 from yurt.config import precedence
 from yurt.config.precedence import Setting
+from yurt.contexts.project import Project
+from yurt.envs.of_runs import choose
 from yurt.errors import UserError
-from yurt.lifecycle.env import choose
 from yurt.lifecycle.plan import command, holders, scheduling
 from yurt.lifecycle.plan.arguments import jsonable
 from yurt.lifecycle.plan.command import Command
@@ -22,7 +23,6 @@ from yurt.lifecycle.plan.holders import Program
 from yurt.lifecycle.plan.request import Request
 from yurt.lifecycle.plan.scheduling import Needs
 from yurt.model.context import Context
-from yurt.sites.project import Project
 
 if TYPE_CHECKING:
     from yurt.envs.declared import Declared

@@ -11,8 +11,8 @@ import msgspec
 from yurt.backends.kinds import kind_of
 from yurt.backends.slurm.options import Script
 from yurt.config.precedence import Setting
+from yurt.contexts import bad_nodes
 from yurt.errors import UserError
-from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import command
 from yurt.model.context import Context
 from yurt.model.facts import Facts

@@ -14,8 +14,10 @@ import msgspec
 
 from yurt.backends.kinds import kind_of
 from yurt.clocks import clocks
+from yurt.contexts import bad_nodes, connect
+from yurt.contexts.facts import ask, facts_if_probed, internet_of_nodes
+from yurt.contexts.folders import expand, project_folder
 from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
-from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import scheduling, staging
 from yurt.lifecycle.plan.request import Planned, Unsettled
 from yurt.lifecycle.plan.scheduling import Needs
@@ -26,13 +28,10 @@ from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Plan, Resources, RestartPolicy, Setup
 from yurt.model.stage import StageRequest
-from yurt.sites import connect
-from yurt.sites.facts import ask, facts_if_probed, internet_of_nodes
-from yurt.sites.folders import expand, project_folder
 from yurt.store import Store
 
 if TYPE_CHECKING:
-    from yurt.lifecycle.env.prepare import Prepared
+    from yurt.envs.of_runs.prepare import Prepared
 
 ENGINES = ("apptainer", "singularity")
 SQUASHED = (".sqsh", ".squashfs")
@@ -139,7 +138,7 @@ def unsettled(draft: Draft, why: UnreachableError) -> Planned:
 def _env(draft: Draft, context: Context, facts: Facts, watch: Watch) -> Prepared:
     """Return the environment that yurt builds for a run. The hint of an error says how to do without it."""
     from yurt.envs.declared import Declared
-    from yurt.lifecycle.env.prepare import prepare
+    from yurt.envs.of_runs.prepare import prepare
 
     declared, project = msgspec.json.decode(draft.declared, type=Declared), draft.plan.run.project
     try:

@@ -82,7 +82,7 @@ def seconds_before(wanted: int | None, minutes: int | None) -> int:
 
 def _target(context: Context, facts: Facts | None, name: str, text: str) -> str:
     """Return the path of an output. UserError if it is in yurt's own folder, whose contents yurt removes."""
-    from yurt.sites import folders
+    from yurt.contexts import folders
 
     path = _path(context, facts, name, text)
     own = folders.base_folder(context, facts) if facts is not None or kind_of(context.type).here else ""
@@ -96,8 +96,8 @@ def _target(context: Context, facts: Facts | None, name: str, text: str) -> str:
 
 
 def _path(context: Context, facts: Facts | None, name: str, text: str) -> str:
+    from yurt.contexts import folders
     from yurt.model import place as names
-    from yurt.sites import folders
     from yurt.storage.places import path_of
 
     if text[:1] in ("/", "~", "$"):

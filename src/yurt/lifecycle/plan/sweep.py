@@ -93,8 +93,8 @@ def _values(name: str) -> str:
 
 def _follow(file: Path) -> None:
     """Raise UnconfirmedError if a file that the user named is in the project only by a link of the project."""
-    from yurt.lifecycle import outside_files
-    from yurt.sites.project import Project
+    from yurt.contexts import outside_files
+    from yurt.contexts.project import Project
 
     project = Project()
     if Path(os.path.normpath(Path.cwd() / file)).is_relative_to(os.path.realpath(project.folder)):
@@ -103,8 +103,8 @@ def _follow(file: Path) -> None:
 
 def _may_read(config: Path, file: Path) -> None:
     """Raise UnconfirmedError if a file of the project names a file with values that is outside the project."""
-    from yurt.lifecycle import outside_files
-    from yurt.sites.project import Project
+    from yurt.contexts import outside_files
+    from yurt.contexts.project import Project
 
     project = Project()
     if outside_files.is_in(project, config):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from yurt.contexts import connect
 from yurt.errors import YurtError
 from yurt.model import layout
 from yurt.model.files import Ended, Limits, Piece
@@ -30,7 +31,6 @@ from yurt.model.verdict import (
     sweep_verdict,
     verdict_of,
 )
-from yurt.sites import connect
 from yurt.store import Entry, Mirrored, Store
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ import msgspec
 
 from yurt.config import paths
 from yurt.errors import YurtError
+from yurt.lifecycle.causes import not_started
+from yurt.lifecycle.causes.failed import Cause, Evidence, cause_of
+from yurt.lifecycle.causes.rules import Rule, known, own
 from yurt.model.run import FINAL, Resources, Status
 from yurt.model.stage import lost_outputs
 from yurt.model.state import LOST_OUTPUTS, read_ending
 from yurt.model.waiting import EndedJob
 from yurt.store import Entry, Mirrored, Store
-from yurt.why import not_started
-from yurt.why.failed import Cause, Evidence, cause_of
-from yurt.why.rules import Rule, known, own
 
 _LOST = "your command succeeded; see `yurt storage` for full disks, fetch what there is with `yurt fetch RUN`"
 
@@ -66,7 +66,7 @@ def explained(
 
 def _lacks_gpus(context: str) -> bool:
     """Return whether a context, which is this machine, refuses a run with a GPU."""
-    from yurt.sites import connect  # only for such a run
+    from yurt.contexts import connect  # only for such a run
 
     return bool(connect.named_backend(context).runs.check(Resources(gpus=1), None, ""))
 

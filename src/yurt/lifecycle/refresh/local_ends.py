@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from yurt.backends.kinds import kind_of
+from yurt.contexts import connect
 from yurt.model import layout
-from yurt.sites import connect
 from yurt.store import Entry
 
 FIRST, GROWTH, EVERY = 0.02, 1.3, 0.2

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from yurt.clocks import clocks
+from yurt.contexts import bad_nodes, connect, early_answer
+from yurt.contexts.advance import Advanced, Step, advance, both
 from yurt.errors import YurtError
-from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.advance import Advanced, Step, advance, both
 from yurt.lifecycle.outbox.pending import send_pending
 from yurt.lifecycle.refresh import archive, notify, other_machines, track
 from yurt.model import ids
@@ -21,7 +21,6 @@ from yurt.model.stage import with_lost_outputs
 from yurt.model.state import NEVER, Observation, confirmed_at, mark_of, next_status
 from yurt.model.status_answer import RunFiles
 from yurt.model.tally import BAD
-from yurt.sites import connect, early_answer
 from yurt.store import Store, calls
 from yurt.store.tasks import with_held
 
@@ -127,7 +126,7 @@ def refresh_contexts(
     if len(names) == 1:
         one(store, names[0])
     elif names:
-        from yurt.sites.fan_out import side_by_side
+        from yurt.contexts.fan_out import side_by_side
 
         side_by_side(in_a_thread, names)
     if saved:
@@ -148,7 +147,7 @@ def _record_causes(store: Store, saved: Collection[str]) -> None:
 
 
 def _tend_races(store: Store) -> list[str]:
-    from yurt.lifecycle.race.tend import tend
+    from yurt.lifecycle.races.tend import tend
 
     return tend(store)
 

@@ -11,9 +11,9 @@ import time
 
 import msgspec
 
+from yurt.contexts import early_answer
 from yurt.model.digest import checksum
 from yurt.model.status_answer import RunFiles, has_folders, split_files
-from yurt.sites import early_answer
 from yurt.store import Store
 
 

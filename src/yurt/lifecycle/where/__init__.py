@@ -1,1 +1,0 @@
-"""Where a request would start first: which questions a site is asked, and what its answers are worth."""

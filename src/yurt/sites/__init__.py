@@ -1,1 +1,0 @@
-"""Access to the site of a context: its facts, its folders, its backend."""
