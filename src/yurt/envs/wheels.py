@@ -25,6 +25,9 @@ from yurt.envs.lock import Lock, normal
 from yurt.envs.target import Target
 from yurt.errors import UserError
 from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.site_words import FileName
+
+SUM = re.compile("[0-9a-f]{64}")
 
 MOST_ROUNDS = 4
 """Build requirements can have build requirements that have source code only; this many times."""
@@ -138,7 +141,8 @@ def _packed(package: dict[str, Any], cache: Path, builds: Collection[str]) -> Ch
 def _choice(package: dict[str, Any], hashes: frozenset[str], ranks: dict[str, int], folder: Path) -> Choice:
     name = normal(package["name"])
     listed = [each for each in (*package.get("wheels", []), package.get("archive"), package.get("sdist")) if each]
-    found = [each for each in (_file(name, file, folder) for file in listed) if _rank(each, ranks) is not None]
+    named = [each for each in (_file(name, file, folder) for file in listed) if each is not None]
+    found = [each for each in named if _rank(each, ranks) is not None]
     if not found:
         raise _unbuildable(name, "it has neither a wheel for this Python and platform nor source code")
     locked = [each for each in found if each.sha256 in hashes or not hashes]
@@ -151,10 +155,12 @@ def _choice(package: dict[str, Any], hashes: frozenset[str], ranks: dict[str, in
     return min(locked, key=lambda each: _rank(each, ranks) or 0)
 
 
-def _file(name: str, file: dict[str, Any], folder: Path) -> Choice:
+def _file(name: str, file: dict[str, Any], folder: Path) -> Choice | None:
+    """Return a file as it is kept in the cache; None if its name or its hash could lead to another place."""
     place = file.get("url") or str((folder / file["path"]).resolve())
     label = unquote(place.partition("#")[0].partition("?")[0].rpartition("/")[2])
-    return Choice(name=name, file=file.get("name", label), sha256=file.get("hashes", {}).get("sha256", ""), place=place)
+    kept, sha256 = FileName.read(file.get("name", label)), file.get("hashes", {}).get("sha256", "")
+    return Choice(name=name, file=str(kept), sha256=sha256, place=place) if kept and SUM.fullmatch(sha256) else None
 
 
 def _rank(choice: Choice, ranks: dict[str, int]) -> int | None:

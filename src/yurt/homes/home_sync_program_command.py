@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import sys
 
+from yurt import private
+
 FATAL = 3
 """Unison's exit code if nothing was synced."""
 
 
 def main() -> None:
     """Run `home_sync` and exit with Unison's exit code, the highest of all pairs."""
+    private.ignore_relative_path()
     try:
         code = _run(sys.argv[1:])
     except KeyboardInterrupt:
