@@ -24,7 +24,7 @@ def send_pending(store: Store, context: str, backend: Backend, watch: Watch = un
 
 
 def cancel_saved(store: Store | None, context: str) -> None:
-    """Send the saved cancellations of a context before a verb has it do something else: those runs go on meanwhile."""
+    """Send the saved cancellations of a context, whose jobs are running, before a verb has it do something else."""
     cancels = store.cancels(context) if store is not None else []
     if store is not None and cancels:
         from yurt.contexts import connect
