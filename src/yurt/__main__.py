@@ -3,11 +3,13 @@
 import gc
 import sys
 
+from yurt import private
 from yurt.transport import queue_prefetch
 
 
 def main() -> None:
     gc.disable()  # saves a twentieth of the time of short verbs; long ones call yurt.cli.app.enable_gc
+    private.ignore_relative_path()
     try:
         if None not in (sys.stdin, sys.stdout, sys.stderr):  # otherwise files opened here would take their numbers
             queue_prefetch.begin(sys.argv[1:])

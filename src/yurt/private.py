@@ -1,4 +1,5 @@
-"""Creates files and folders that only their owner can access, whatever the umask is, and reads them back.
+"""Creates files and folders that only their owner can access, whatever the umask is, and reads them back. Ignores
+programs in a folder that only happens to be the current one.
 
 The rule: each file of yurt is created with an explicit mode. yurt never changes the umask of its own process, which may
 be the user's program, and in which the user's commands and fetched files need the user's umask.
@@ -57,3 +58,15 @@ def replace(file: str, content: bytes) -> None:
     with open(descriptor, "wb") as stream:
         stream.write(content)
     os.replace(temporary, file)
+
+
+def ignore_relative_path() -> None:
+    """Take relative folders out of PATH: `bin`, or an empty entry, is a folder of whatever project the user is in, and
+    its author would choose the `git` and the `ssh` that yurt starts there."""
+    given = os.environ.get("PATH")
+    if given is None:
+        return
+    if kept := [each for each in given.split(os.pathsep) if os.path.isabs(each)]:
+        os.environ["PATH"] = os.pathsep.join(kept)
+    else:  # without PATH, the usual folders apply; an empty one is the current folder
+        del os.environ["PATH"]

@@ -116,10 +116,12 @@ class Watch:
         signal.alarm(SLOW)
         self.others = frozenset(each.ident for each in threading.enumerate()) - {threading.get_ident()}
         self.folder = f"{os.path.realpath(folder)}/"
+        compiles, sys.dont_write_bytecode = not sys.dont_write_bytecode, True  # of a module that is imported late
         try:
             yield
         finally:
             self.folder = ""
+            sys.dont_write_bytecode = not compiles
             signal.alarm(0)
             signal.signal(signal.SIGALRM, before)
 

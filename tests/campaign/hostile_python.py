@@ -31,6 +31,7 @@ from yurt.api.rows import merged, rows_of
 from yurt.api.runs import Run, Runs
 from yurt.backends.answers import CodeParcel
 from yurt.contexts import folders
+from yurt.envs import wheels
 from yurt.errors import YurtError
 from yurt.lifecycle import ps
 from yurt.lifecycle.files import metrics
@@ -226,7 +227,22 @@ RESULTS = (
     + framed("3", {"result": b'{"ok":true}\n\x80\x04K\x02.'})
 )
 
+
+def _package(site: Site) -> None:
+    """Keep a file of a package index in the cache."""
+    name, url, sha256 = (str(each) for each in json.loads(site._content).values())
+    found = wheels._file("one", {"name": name, "url": url, "hashes": {"sha256": sha256}}, site.folder)
+    if found is not None:
+        made = site.folder / "wheels" / found.sha256 / found.file
+        made.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # a name that is too long
+            made.touch()
+
+
+PACKAGE = {"name": "one-1.0.tar.gz", "url": "https://x.invalid/one-1.0.tar.gz", "sha256": "0" * 64}
+
 PYTHON: list[Recorded] = [
+    Recorded("file of a package", PACKAGE, _package),
     Recorded("result of a call", HEAD, _result),
     Recorded("large result", LARGE, _result),
     Recorded("results of three calls", RESULTS.decode("latin-1"), lambda site: _several_results(_latin(site))),

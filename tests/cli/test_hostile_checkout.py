@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.calls import YURT
 from tests.envs.conftest import write
 from tests.envs.package_index import serving
 from tests.user import User
@@ -463,3 +464,35 @@ def test_a_plain_address_has_no_login() -> None:
 def test_a_host_with_letters_of_another_alphabet() -> None:
     assert plain("https://own.ex\u0430mple/simple") == "https://own.xn--exmple-4nf/simple"
     assert plain(plain("https://stra\u00dfe.example:81/a")) == "https://xn--strae-oqa.example:81/a"
+
+
+@pytest.mark.parametrize("path", ["bin:{usual}", "{usual}::bin/"])
+def test_programs_of_the_checkout_on_a_relative_path(user: User, path: str) -> None:
+    """They come first, or stand in for a program that is not installed."""
+    usual = os.environ["PATH"]
+    write(user.project, {f"{folder}{name}": '#!/bin/sh\ntouch "$0.ran"\n' for folder in ("", "bin/") for name in RUN})
+    for each in (*user.project.iterdir(), *(user.project / "bin").iterdir()):
+        each.chmod(0o755)
+    given = path.format(usual=usual)
+    done = user("run", "--wait", "--", "sh", "-c", "echo $PATH; yurt-nowhere || true", PATH=given)
+    assert done.code == 0, done.err
+    assert user("logs", "-", PATH=given).out.splitlines()[0].endswith(usual)
+    home_sync = subprocess.run(
+        [str(Path(YURT).with_name("home_sync")), "-help"],
+        env={**os.environ, **user.environment, "PATH": given},
+        cwd=user.project,
+        capture_output=True,
+        check=False,
+    )
+    assert b"unison" in home_sync.stdout + home_sync.stderr
+    assert not list(user.project.rglob("*.ran"))
+
+
+RUN = ("git", "ssh", "rsync", "tar", "unison", "tmux", "code", "nice", "yurt-nowhere")
+
+
+def test_a_path_of_relative_folders_only(user: User) -> None:
+    write(user.project, {"git": "#!/bin/sh\ntouch ran\n"})
+    (user.project / "git").chmod(0o755)
+    assert user("run", "--dry-run", "train.py", PATH="").code == 0
+    assert not (user.project / "ran").exists()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from yurt.config import contexts, lock, splice
+from yurt.config import contexts, lock, splice, yaml_text
 from yurt.errors import NotFoundError, UserError
 from yurt.model.context import Context, ContextResources, ContextsFile
 
@@ -396,3 +396,22 @@ def test_blocks_know_their_lines() -> None:
     assert MINE[found["big"].start : found["big"].end] == BIG
     assert MINE[found["third"].start : found["third"].end] == THIRD
     assert found["fourth"].body == -1
+
+
+def test_many_contexts_are_put_by_parsing_the_file_a_few_times(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was parsed once for each: 500 contexts took a minute."""
+    composed = yaml_text.compose
+    calls: list[str] = []
+
+    def counted(text: str) -> object:
+        calls.append(text)
+        return composed(text)
+
+    monkeypatch.setattr(yaml_text, "compose", counted)
+    many = [new(f"n{number}", venv="v") for number in range(40)]
+    contexts.put(file, [*many[:20], new("big", venv="v"), *many[20:], new("fourth", venv="w")])
+    assert len(calls) < 10
+    found = contexts.read(file).contexts
+    assert [found[each.name] for each in many] == many
+    assert (found["big"].venv, found["fourth"].venv, found["small"].name) == ("v", "w", "small")
+    assert list(found)[-40:] == [each.name for each in many]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.calls import Yurt
-from yurt.config import contexts
+from yurt.config import contexts, yaml_text
 from yurt.errors import UserError
 from yurt.model.context import Context
 from yurt.model.context_keys import KEYS
@@ -260,3 +260,21 @@ def test_deep_nesting_is_a_fault(tmp_path: Path) -> None:
         UserError, match=r"is nested more than 200 levels|is nested too deeply|must be a mapping of names"
     ):
         contexts.load(file)
+
+
+def test_the_faults_of_many_contexts_take_one_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "contexts.yaml"
+    file.write_text("contexts:\n" + "".join(f"  c{number}: {{key{number}: x}}\n" for number in range(50)))
+    read = yaml_text.parse_with_lines
+    calls: list[str] = []
+
+    def counted(text: str) -> object:
+        calls.append(text)
+        return read(text)
+
+    monkeypatch.setattr(yaml_text, "parse_with_lines", counted)
+    names = sorted(contexts.load(file).invalid)
+    found = contexts.all_invalid(file, names)
+    assert len(names) == 50 and len(calls) <= 4
+    assert [each.message for each in found] == [contexts.why_invalid(file, name).message for name in names]
+    assert all(f"key{name[1:]}" in each.message for name, each in zip(names, found, strict=True))

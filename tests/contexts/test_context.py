@@ -331,6 +331,15 @@ SHOWN = [
 ]
 
 
+def test_import_of_thousands_of_contexts(yurt: Yurt, file: Path, tmp_path: Path) -> None:
+    """It was read again for each: 20,000 invalid ones took minutes."""
+    theirs = tmp_path / "theirs.yaml"
+    theirs.write_text("contexts:\n" + "".join(f"  c{number}: {{slurm_url: a@b}}\n" for number in range(600)))
+    done = yurt("context", "import", str(theirs), "--yes")
+    assert (done.code, untouched(file)) == (2, True)
+    assert f"{theirs} has 600 contexts; the limit of an import is 500" in done.err
+
+
 def test_import_of_settings_that_run_programs(yurt: Yurt, file: Path, tmp_path: Path) -> None:
     """Without a terminal they are refused and shown; --yes accepts them; the same settings are accepted only once."""
     file.unlink()

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
+import os
 import re
 import shutil
+import tarfile
+import threading
+import zipfile
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -13,12 +20,12 @@ import pytest
 from tests.envs.conftest import TARGETS, make_sdist, make_wheel, write
 from tests.envs.package_index import Index, serving
 from tests.wheels import make_repository
-from yurt.envs import download, indexes
+from yurt.envs import download, indexes, repository, sdist
 from yurt.envs.declared import named
 from yurt.envs.lock import Lock
 from yurt.envs.resolve import resolve
 from yurt.envs.target import Target
-from yurt.envs.wheels import Wheel, fetch
+from yurt.envs.wheels import Wheel, _file, fetch
 from yurt.errors import DownloadError, UserError
 from yurt.model.progress import Event
 
@@ -172,3 +179,87 @@ def test_a_package_in_a_repository_is_packed_once(tmp_path: Path, monkeypatch: p
     assert fetch(lock, TARGET, tmp_path / "cache") == [found]
     with pytest.raises(UserError, match="'thing' cannot be sent to a site without internet: git cannot fetch"):
         fetch(lock, TARGET, tmp_path / "other")
+
+
+@contextlib.contextmanager
+def answering(content: bytes, size: str = "") -> Iterator[str]:
+    """Serve this content at each address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", size or str(len(content)))
+            self.end_headers()
+            self.wfile.write(content if self.command == "GET" else b"")
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_words: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+def test_a_name_that_leads_out_of_the_cache(project: Path, shelf: Path, tmp_path: Path) -> None:
+    """It was a path: the file of a package replaced another file of this machine."""
+    system = '[project]\nname = "one"\nversion = "1.0"\n'
+    made = make_sdist(shelf, "one", pyproject__toml=system).rename(tmp_path / "made")
+    with answering(made.read_bytes()) as address:
+        lock = locked(project, f"one @ {address}/..%2F..%2Foutside%2Fone-1.0.tar.gz\n")
+        with pytest.raises(UserError, match="'one' cannot be sent to a site without internet"):
+            fetch(lock, TARGET, tmp_path / "cache")
+    assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.parametrize("sha256", ["", "../../x", "0" * 63, "0" * 64 + "/", "O" * 64])
+def test_a_hash_that_is_none(sha256: str, tmp_path: Path) -> None:
+    assert _file("one", {"url": "https://x.invalid/one.tar.gz", "hashes": {"sha256": sha256}}, tmp_path) is None
+
+
+def test_a_size_that_is_no_number(tmp_path: Path) -> None:
+    with answering(b"content", "abc") as address:
+        downloader = download.Downloader(tmp_path / "cache", indexes.Settings(), {})
+        assert downloader.one(f"{address}/x") == b"content"
+
+
+@pytest.mark.parametrize("name", ["x.zip", "x.tar.gz"])
+def test_source_code_that_fills_the_memory(tmp_path: Path, name: str) -> None:
+    huge = b"\0" * (sdist.LARGEST + 1)
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("x-1/pyproject.toml", huge)
+    else:
+        with tarfile.open(tmp_path / name, "w:gz") as tar:
+            member = tarfile.TarInfo("x-1/pyproject.toml")
+            member.size = len(huge)
+            tar.addfile(member, io.BytesIO(huge))
+    with pytest.raises(ValueError, match=r"its pyproject\.toml is larger than 1 MB"):
+        sdist.build_requirements(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["build-system = 1\n", "[build-system]\nrequires = 5\n", "[build-system]\n"])
+def test_a_build_system_of_another_type(tmp_path: Path, text: str) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("x-1/pyproject.toml", text)
+    assert set(sdist.build_requirements(tmp_path / "x.zip")) <= {"setuptools", "wheel"}
+
+
+def test_source_code_that_is_damaged(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x-1/setup.py", os.urandom(9) * 99)
+    content = bytearray((tmp_path / "x.zip").read_bytes())
+    content[45:60] = b"\xff" * 15
+    (tmp_path / "x.zip").write_bytes(content)
+    with pytest.raises(ValueError, match="not a readable archive"):
+        sdist.build_requirements(tmp_path / "x.zip")
+
+
+def test_a_repository_whose_declaration_is_a_device(tmp_path: Path) -> None:
+    """It was read to the end of the memory."""
+    (tmp_path / "pyproject.toml").symlink_to("/dev/zero")
+    assert repository._as_it_is(tmp_path, tmp_path, "thing") is None

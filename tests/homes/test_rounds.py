@@ -371,3 +371,6 @@ def test_an_unreadable_queue_is_said(star: Star) -> None:
         ]
         squeue.write_text(good)
     assert only(star.sync()).warnings == []
+    squeue.write_text("#!/bin/sh\necho 'squeue: fatal: Could not establish a configuration source' >&2; exit 1\n")
+    for _round in range(2):
+        assert only(star.sync()).warnings == [], "a host with Slurm's commands and no cluster has no jobs"

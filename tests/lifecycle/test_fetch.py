@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import os
 import random
 import re
@@ -22,6 +23,7 @@ from tests.calls import YURT
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.user import User
+from yurt.errors import HereIsFullError
 from yurt.lab import Lab
 from yurt.lab.relay import Rules
 from yurt.model.files import Pick
@@ -222,6 +224,43 @@ def test_a_hostile_archive_reads_and_writes_nothing_outside(tmp_path: Path) -> N
             extract(("above", tarfile.LNKTYPE, source))
     assert {each.name for each in mine.iterdir()} == {"key"} and (mine / "key").read_text() == "private"
     assert not (target / "device").exists() and not (target / "above").exists()
+
+
+def sparse(size: int) -> bytes:
+    """Return an archive of a few bytes with a file that consists of one hole."""
+    member = tarfile.TarInfo("file")
+    member.size = 512
+    about = {"major": "1", "minor": "0", "realsize": f"{size}", "name": "file"}
+    member.pax_headers = {f"GNU.sparse.{key}": value for key, value in about.items()}
+    return member.tobuf(tarfile.PAX_FORMAT) + b"0\n".ljust(512, b"\0") + bytes(1024)
+
+
+def negative() -> bytes:
+    head = bytearray(tarfile.TarInfo("file").tobuf())
+    head[124:136] = b"\xff" * 12
+    head[148:156] = b"        "
+    head[148:156] = b"%06o\0 " % sum(head)
+    return bytes(head) + bytes(1024)
+
+
+ONE = tarfile.TarInfo("file").tobuf()
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "said"),
+    [
+        pytest.param([ONE * 2 + bytes(1024)], tar.NotRequested, "file", id="twice"),
+        pytest.param([sparse(1 << 50)], HereIsFullError, "the files have ", id="one hole"),
+        pytest.param([negative()], tarfile.ReadError, "negative size", id="negative"),
+        pytest.param(itertools.chain([ONE], itertools.repeat(bytes(1 << 16))), tarfile.ReadError, "end", id="endless"),
+    ],
+)
+def test_an_archive_that_would_fill_the_disk_or_never_end(
+    tmp_path: Path, content: Any, error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        list(tar._extract(content, tmp_path, tmp_path / ".partial", {"file", "other"}))
+    assert sum(each.stat().st_blocks for each in tmp_path.rglob("*") if each.is_file()) == 0
 
 
 MODES = """\

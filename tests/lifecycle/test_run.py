@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import time
 from functools import partialmethod
@@ -25,6 +26,7 @@ from yurt.config import facts as kept
 from yurt.model.context import Context
 from yurt.model.facts import Facts, NodeKind, Partition, Tier
 from yurt.model.run import CANCEL_NOT_SENT, Resources, Run, State, Status
+from yurt.model.usage import Usage
 from yurt.store import Store
 from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
@@ -613,15 +615,30 @@ def test_ps_in_a_pipe_is_complete_and_plain(user: User) -> None:
     assert "\033" not in answer.out and "lr: 0.1\n" in answer.out
 
 
+def test_an_index_that_another_program_has_locked(user: User) -> None:
+    """A run waits for it once."""
+    assert user("run", "--wait", "true").code == 0
+    other = sqlite3.connect(user.home / "data" / "yurt.db", isolation_level=None)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("BEGIN EXCLUSIVE")
+    other.execute("DELETE FROM looks")
+    done = user("run", "true", YURT_CLOCKS="slow=0.1 locked=0.5")
+    other.close()
+    assert done.code == 5 and done.err.count("is locked by another program") == 1, done
+
+
 @pytest.mark.parametrize(
-    ("memory", "tasks", "typed"),
+    ("memory", "used", "tasks", "said"),
     [
-        (None, 0, "1nfaaaa-aaaa1 --mem 16G"),
-        (4096, 0, "1nfaaaa-aaaa1 --mem 8G"),
-        (100, 3, "--failed 1nfaaaa-aaaa1 --mem 200M"),
+        (None, None, 0, "repeat it with more memory: `yurt retry 1nfaaaa-aaaa1 --mem 16G`"),
+        (4096, None, 0, "repeat it with more memory: `yurt retry 1nfaaaa-aaaa1 --mem 8G`"),
+        (40, 123, 0, "repeat it with more memory: `yurt retry 1nfaaaa-aaaa1 --mem 246M`"),
+        (100, None, 3, "`yurt why 1nfaaaa-aaaa1` says how much memory they used, and how to repeat them with more"),
     ],
 )
-def test_a_run_without_enough_memory_says_what_to_type(memory: int | None, tasks: int, typed: str) -> None:
+def test_a_run_without_enough_memory_says_what_to_type(
+    memory: int | None, used: int | None, tasks: int, said: str
+) -> None:
     run = Run(
         id="1nfaaaa-aaaa1",
         context="big",
@@ -635,8 +652,8 @@ def test_a_run_without_enough_memory_says_what_to_type(memory: int | None, tasks
         resources=Resources(memory_mb=memory),
     )
     states = {"completed": 2, "out_of_memory": 1} if tasks else {}
-    hint = memory_hint(run, "failed" if tasks else "out_of_memory", states)
-    assert hint == f"repeat it with more memory: `yurt retry {typed}`"
+    usage = Usage(memory_mb=used) if used else None
+    assert memory_hint(run, "failed" if tasks else "out_of_memory", states, usage) == said
     assert memory_hint(run, "failed", {"failed": 3, **({"out_of_memory": 1} if tasks else {})}) == ""
 
 

@@ -153,6 +153,20 @@ def test_slurm_that_hangs(laptop: Laptop, hanging: None, ssh: Ssh) -> None:
     assert refused.code != 0 and states[run] == "cancelled", "the first command notices, and cancels before it plans"
 
 
+def test_a_saved_cancellation_is_sent_by_verbs_that_reach_the_site(laptop: Laptop, lab: Lab, ssh: Ssh) -> None:
+    laptop.environment["YURT_CLOCKS"] = "silent=2 again=2 slow=1 rest=0"
+    ended = laptop.run("alpha", "true")["run"]["id"]
+    assert laptop.ended(ended)["state"] == "completed"
+    for verb in (["fetch", ended], ["--context", "alpha", "run", "true"]):
+        run = laptop.run("alpha", "--hold", "true")["run"]["id"]
+        lab.faults.cut("alpha")
+        saved = laptop.quick("cancel", run)
+        lab.faults.heal("alpha")
+        assert saved.code == 4 and "the next yurt command that reaches alpha will cancel it" in saved.out, saved
+        assert laptop(*verb).code == 0
+        assert run not in ssh("alpha", "squeue -h -o %j"), verb
+
+
 @pytest.fixture
 def ssh(lab: Lab) -> Ssh:
     return Ssh(lab)

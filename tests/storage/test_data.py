@@ -302,6 +302,28 @@ def test_a_file_that_does_not_fit(here: User, monkeypatch: pytest.MonkeyPatch) -
     assert here.quick("data", "get", "data:large", "back").code == 0
 
 
+@pytest.mark.parametrize("way", ["rsync", "tar"])
+def test_a_folder_that_does_not_fit(here: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """It filled the disk: a sparse file may take no space on the site."""
+    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+    (tmp_path / "store" / "d").mkdir()
+    (tmp_path / "store" / "d" / "small").write_text("1")
+    with (tmp_path / "store" / "d" / "large").open("wb") as sparse:
+        sparse.truncate(3_000_000)
+    with monkeypatch.context() as patch:
+        patch.setattr("yurt.transport.room.free", lambda _folder: 1 << 20)
+        done = here.quick("data", "get", "data:d", "back", **path)
+        assert done.code == 5 and "the files have 3.0 MB (sparse files in full)" in done.err, done
+        assert not list((here.project / "back").iterdir())
+        (tmp_path / "store" / "d" / "large").write_bytes(b"y" * 4_000_000)
+        (here.project / "back" / "large").write_bytes(b"x" * 4_000_000)
+        os.utime(here.project / "back" / "large", (1, 1))
+        if way == "rsync":
+            assert here.quick("data", "get", "data:d", "back").code == 0, "it replaces a file of this size"
+    assert here.quick("data", "get", "data:d", "back", **path).code == 0
+    assert (here.project / "back" / "large").read_bytes() == b"y" * 4_000_000
+
+
 @pytest.fixture
 def fenced(here: User, tmp_path: Path) -> User:
     """A user with the empty folder `em`, and links to yurt's own folder in the tier."""

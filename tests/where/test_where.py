@@ -172,4 +172,5 @@ def test_what_it_waits_for() -> None:
     )
     empty = LivePartition(name="main", nodes=idle.nodes)
     assert waits_for(idle, empty, Resources(minutes=60), 4200) == "maintenance 'upgrade'"
-    assert waits_for(idle, empty, Resources(minutes=60), None) == "no node has enough free"
+    assert waits_for(idle, empty, Resources(minutes=60), 300) == "no node has enough free"
+    assert waits_for(idle, empty, Resources(minutes=60), None) == "the site's answer has no time that can be read"

@@ -11,6 +11,7 @@ from yurt.cli.listing import Drawn
 from yurt.model.addresses import without_password
 from yurt.model.run import FINAL
 from yurt.model.tally import BAD
+from yurt.model.usage import Usage
 
 CAUSES = 3
 """Causes of failed tasks that are printed for a sweep; `yurt why` prints all."""
@@ -146,17 +147,22 @@ def _command(run: Any) -> str:
     return render.command_line(words)
 
 
-def memory_hint(run: Any, state: str, task_states: Mapping[str, int]) -> str:
-    """Return how to repeat a run, or the tasks of a sweep, with more memory; empty if memory was not the problem."""
+def memory_hint(run: Any, state: str, task_states: Mapping[str, int], usage: Usage | None = None) -> str:
+    """Return how to repeat a run, or the tasks of a sweep, with more memory; empty if memory was not the problem.
+
+    `usage`: what the run used, which may be more than twice its limit.
+    """
     failed = {each for each in task_states if each in BAD}
     if state != "out_of_memory" and failed != {"out_of_memory"}:
         return ""
+    if run.tasks:
+        return f"`yurt why {run.id}` says how much memory they used, and how to repeat them with more"
     from yurt.model.again import again  # only for such a run
 
     known = run.resources.memory_mb
-    twice = "16G" if known is None else f"{2 * known // 1024}G" if 2 * known % 1024 == 0 else f"{2 * known}M"
-    command = f"yurt retry --failed {run.id} --mem {twice}" if run.tasks else again(run, f"--mem {twice}")
-    return f"repeat it with more memory: `{command}`"
+    enough = 2 * max(known or 0, usage.memory_mb or 0 if usage is not None else 0) or 16 * 1024
+    option = f"{enough // 1024}G" if enough % 1024 == 0 else f"{enough}M"
+    return f"repeat it with more memory: `{again(run, f'--mem {option}')}`"
 
 
 def print_facts(facts: Sequence[tuple[str, str | Drawn]]) -> None:

@@ -1,7 +1,7 @@
 """Reads contexts.yaml into Context values, and changes it without touching the rest of the user's text."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,10 +92,15 @@ def _existing(file: Path, found: ContextsFile, name: str) -> Context:
 
 def why_invalid(file: Path, name: str) -> UserError:
     """Return the error with the faults of an invalid context, and their lines."""
+    return all_invalid(file, [name])[0]
+
+
+def all_invalid(file: Path, names: Sequence[str]) -> list[UserError]:
+    """Return these errors of several contexts."""
     from yurt.config import contexts_text
     from yurt.config.text import text_of
 
-    return contexts_text.why_invalid(text_of(file, trusted=True), file, name)
+    return contexts_text.all_invalid(text_of(file, trusted=True), file, names) if names else []
 
 
 def site(name: str) -> Context:
@@ -355,8 +360,8 @@ def _dumped(context: Context) -> str:
 def _with(text: str, existing: ContextsFile, new: Mapping[str, Context]) -> tuple[str, ContextsFile]:
     from yurt.config import splice
 
-    for name, context in new.items():
-        if existing.contexts.get(name) != context:
-            text, _start = splice.put(text, name, _dumped(context))
+    changed = {name: each for name, each in new.items() if existing.contexts.get(name) != each}
+    if changed:
+        text = splice.put_all(text, {name: _dumped(each) for name, each in changed.items()})
     contexts = {**existing.contexts, **new}
     return text, ContextsFile(contexts, existing.current_context, existing.invalid - set(new))

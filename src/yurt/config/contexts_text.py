@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -98,8 +98,16 @@ def parse(text: str, file: Path | str, *, skip: int = 0) -> ContextsFile:
 
 def why_invalid(text: str, file: Path | str, name: str, *, skip: int = 0) -> UserError:
     """Return the error for all faults of one context, which `parse` found invalid."""
+    return all_invalid(text, file, [name], skip=skip)[0]
+
+
+def all_invalid(text: str, file: Path | str, names: Iterable[str], *, skip: int = 0) -> list[UserError]:
+    """Return the error of each of these contexts. Reads the text once: it may have thousands."""
     reading = _read(text, file, skip)
-    return faults.error(file, [fault for fault in reading.faults if context_of(fault) == name], reading.lines)
+    found: dict[str | None, list[Fault]] = {}
+    for fault in reading.faults:
+        found.setdefault(context_of(fault), []).append(fault)
+    return [faults.error(file, found.get(name, []), reading.lines) for name in names]
 
 
 def _read(text: str, file: Path | str, skip: int) -> Reading:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -114,16 +115,30 @@ def body_of(text: str, name: str) -> str:
 def put(text: str, name: str, body: str) -> tuple[str, int]:
     """Set the body of a context, in place or after the last one; return the text and the start of the body."""
     text = _with_section(_ended(in_block_style(text)))
+    start, end, head, lines = _place(text, blocks(text), name, body)
+    return text[:start] + head + lines + text[end:], start + len(head)
+
+
+def put_all(text: str, bodies: Mapping[str, str]) -> str:
+    """Set the bodies of several contexts. The text is parsed once."""
+    text = _with_section(_ended(in_block_style(text)))
     existing = blocks(text)
+    places = [_place(text, existing, name, body) for name, body in bodies.items()]
+    made, at = list[str](), 0
+    for start, end, head, lines in sorted(places, key=lambda each: each[:2]):
+        made += [text[at:start], head, lines]
+        at = end
+    return "".join([*made, text[at:]])
+
+
+def _place(text: str, existing: dict[str, Block], name: str, body: str) -> tuple[int, int, str, str]:
+    """Return which part of the text becomes a context, the line with its name if that is new, and its body."""
     block = existing.get(name)
     if block is not None and block.body >= 0:
-        start, end = block.body, block.end
-        head, step = "", _step(text, block)
-    else:
-        at, indent = _after_last(text, existing)
-        start, end = (at, at) if block is None else (block.start, block.end)
-        head, step = f"{indent}{_key(name)}:\n", indent + STEP
-    return text[:start] + head + _indented(_ended(body), step) + text[end:], start + len(head)
+        return block.body, block.end, "", _indented(_ended(body), _step(text, block))
+    at, indent = _after_last(text, existing)
+    start, end = (at, at) if block is None else (block.start, block.end)
+    return start, end, f"{indent}{_key(name)}:\n", _indented(_ended(body), indent + STEP)
 
 
 def _step(text: str, block: Block) -> str:

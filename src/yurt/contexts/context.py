@@ -86,7 +86,7 @@ def list_(flag: str = "") -> Result[Contexts]:
         Listed(each.name, each.type, each.slurm_url, each.partition, each.account, each.name == current)
         for each in known.contexts.values()
     ]
-    warnings = [contexts.why_invalid(file, name).message for name in sorted(known.invalid)]
+    warnings = [each.message for each in contexts.all_invalid(file, sorted(known.invalid))]
     if current not in known.contexts and current not in known.invalid:
         warnings.append(f"the current context '{current}' does not exist")
     return Result(kind="contexts", data=Contexts(found, current), warnings=warnings)
@@ -193,6 +193,9 @@ def remove(names: Sequence[str]) -> Result[Removed]:
     return Result(kind="contexts-removed", data=done)
 
 
+MOST_IMPORTED = 500
+"""Contexts in an imported file: more than a user could check before the answer to the question."""
+
 Accept = Callable[[Sequence[Effect]], bool]
 """Returns whether the user accepts what imported contexts would run or send."""
 
@@ -208,7 +211,14 @@ def import_(file: Path, *, replace: bool = False, accept: Accept = lambda _effec
         raise NotFoundError(f"file '{file}' not found", code="not-found", hint=hint)
     text = text_of(file)
     found = contexts_text.parse(text, file)
-    wrong = [contexts_text.why_invalid(text, file, name) for name in sorted(found.invalid)]
+    if len(found.contexts) + len(found.invalid) > MOST_IMPORTED:
+        raise UserError(
+            f"{file} has {len(found.contexts) + len(found.invalid):,} contexts; the limit of an import is"
+            f" {MOST_IMPORTED:,}",
+            code="config-invalid",
+            hint="import a file with the clusters that you use",
+        )
+    wrong = contexts_text.all_invalid(text, file, sorted(found.invalid)) if found.invalid else []
     if wrong and not found.contexts:
         raise wrong[0]
     if found.current_context in found.invalid:

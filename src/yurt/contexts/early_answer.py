@@ -62,9 +62,9 @@ def basis_of_status(context: str, refs: Sequence[RunRef], running: str = "") -> 
     return _basis(context, running, str(days_since(refs)), *rows)
 
 
-def basis_of_logs(context: str, folder: str, lines: int | None) -> bytes:
+def basis_of_logs(context: str, folder: str, lines: int | None, only: str | None) -> bytes:
     """Return what identifies a query of the logs of a run."""
-    return _basis(context, folder, str(lines))
+    return _basis(context, folder, f"{lines} {only}")
 
 
 def _basis(context: str, *parts: str) -> bytes:

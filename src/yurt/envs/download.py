@@ -28,6 +28,7 @@ from yurt import private
 from yurt.envs.indexes import Settings, passwords
 from yurt.envs.uv_config import origin
 from yurt.errors import DownloadError, RefusedError, UserError, here_is_full
+from yurt.model.site_words import count
 
 AT_ONCE = 6
 TRIES = 3
@@ -157,7 +158,7 @@ class Downloader:
             file.flush()
             os.fsync(file.fileno())
         headers = getattr(source, "headers", None) or {}
-        if size < int(headers.get("Content-Length") or 0):
+        if size < count(headers.get("Content-Length") or ""):
             raise ConnectionError("the connection was closed")
         return digest.hexdigest()
 

@@ -128,7 +128,7 @@ def build(
     if not detach:
         state = _follow(state, wanted.name, prepared, envs, watch)
     if state.condition == "ready" and prepared.build.kind == "conda":
-        keep(prepared.env, state.lock)
+        keep(prepared.env, wanted.name, state.lock)
     if state.condition == "failed" and not detach:
         env_tools.forget(wanted.name)
         found = failures.explain(state.failure, prepared.target)

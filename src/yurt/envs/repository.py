@@ -18,8 +18,9 @@ import msgspec
 from packaging.version import Version
 
 from yurt import private
+from yurt.config.text import text_of
 from yurt.envs import failures, indexes, pyproject, uv_program
-from yurt.errors import UnconfirmedError
+from yurt.errors import UnconfirmedError, UserError
 
 FOLDER = "commits"
 """The subfolder of the cache that says which file was made from a commit."""
@@ -67,9 +68,9 @@ def pack(revision: Revision, cache: Path, name: str, *, may_build: bool = False)
 def _as_it_is(source: Path, folder: Path, name: str) -> Path | None:
     """Pack the files of a package with a fixed version; None if its version is not fixed."""
     try:
-        project = pyproject.parsed((source / "pyproject.toml").read_text()).get("project", {})
+        project = pyproject.parsed(text_of(source / "pyproject.toml")).get("project", {})
         version = str(Version(project["version"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (UserError, ValueError, KeyError, TypeError, AttributeError):
         return None
     stem = f"{name.replace('-', '_')}-{version}"
     made = folder / f"{stem}.tar.gz"

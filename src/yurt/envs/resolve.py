@@ -186,7 +186,7 @@ def resolve(
                 compiled = _compiled(declared, target, folder, offered, builds=builds)
                 text = wheelhouse.merged(compiled, text, offered)
     head = [f"{TORCH_BACKEND}{torch}"] if torch else []
-    lock = Lock("".join(f"{line}\n" for line in [*head, *_indexes(declared)]) + (text or NOTHING))
+    lock = Lock("".join(f"{line}\n" for line in [*head, *index_lines(declared)]) + (text or NOTHING))
     return kept(lock, declared.title, _lines(declared)) if declared.kind == "requirements" else lock
 
 
@@ -384,8 +384,8 @@ def _lines(declared: Declared) -> Iterator[requirements.Line]:
             yield from requirements.read(declared.text(name))
 
 
-def _indexes(declared: Declared) -> list[str]:
-    """Return the indexes that the project itself declares, each once. Those of the user's settings stay private."""
+def index_lines(declared: Declared) -> list[str]:
+    """Return the indexes that the project itself declares, as lines, each once. Those of the user stay private."""
     found: list[str] = []
     if declared.kind == "requirements":
         found += [f"{each.option} {each.value}" for each in _lines(declared) if each.kind == "index"]

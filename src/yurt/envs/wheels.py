@@ -8,14 +8,10 @@ A file is stored as FOLDER/SHA256/NAME. A file that has this name is complete.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
 import re
-import tarfile
 import tempfile
 import tomllib
-import zipfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,66 +19,16 @@ from urllib.parse import unquote
 
 import msgspec
 
-from yurt import private
-from yurt.envs import indexes, pyproject, repository, requirements, resolve, uv_program
+from yurt.envs import indexes, repository, requirements, resolve, sdist, uv_program
 from yurt.envs.download import Downloader
 from yurt.envs.lock import Lock, normal
 from yurt.envs.target import Target
 from yurt.envs.wheelhouse import rank_of, ranks_of
 from yurt.errors import UserError
 from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.site_words import FileName
 
-DEFAULT = ["setuptools", "wheel"]
-"""What builds a package without a pyproject.toml."""
-
-
-def build_requirements(file: Path) -> list[str]:
-    """Return the declared build requirements. ValueError with the reason if they cannot be known."""
-    texts = _top_files(file, ("pyproject.toml", "setup.py", "setup.cfg"))
-    if "pyproject.toml" in texts:
-        try:
-            build = pyproject.parsed(texts["pyproject.toml"].decode()).get("build-system")
-        except ValueError:
-            raise ValueError("its pyproject.toml is invalid") from None
-        if build is not None:
-            required = [_package(each) for each in build.get("requires", [])]
-            # Older versions of setuptools need wheel and declare it only while they build.
-            return [*required, "wheel"] if "setuptools" in str(build.get("build-backend", "setuptools")) else required
-    if not texts:
-        raise ValueError("its source code has neither a pyproject.toml nor a setup.py")
-    return DEFAULT
-
-
-def _package(text: object) -> str:
-    """Return a build requirement. ValueError if it is an option or a path of this machine, which uv would follow."""
-    with contextlib.suppress(requirements.Invalid):
-        match requirements.read(str(text)):
-            case [requirements.Line(kind="requirement", option="")]:
-                return str(text)
-    raise ValueError(f"it requires '{requirements.shown(str(text))}' for its build, which is not a package")
-
-
-def _top_files(file: Path, names: tuple[str, ...]) -> dict[str, bytes]:
-    """Return files of the top folder of an archive by their name. ValueError if the archive cannot be read."""
-    wanted = re.compile(rf"[^/]+/({'|'.join(map(re.escape, names))})")
-    found: dict[str, bytes] = {}
-    try:
-        if file.suffix == ".zip":
-            with zipfile.ZipFile(file) as archive:
-                for name in archive.namelist():
-                    if each := wanted.fullmatch(name):
-                        found[each[1]] = archive.read(name)
-            return found
-        with tarfile.open(file) as tar:
-            for member in tar:
-                each = wanted.fullmatch(member.name.removeprefix("./"))
-                content = tar.extractfile(member) if each and member.isfile() else None
-                if each and content:
-                    found[each[1]] = content.read()
-    except (OSError, tarfile.TarError, zipfile.BadZipFile, EOFError):
-        raise ValueError("its source code is not a readable archive") from None
-    return found
-
+SUM = re.compile("[0-9a-f]{64}")
 
 MOST_ROUNDS = 4
 """Build requirements can have build requirements that have source code only; this many times."""
@@ -196,7 +142,8 @@ def _packed(package: dict[str, Any], cache: Path, builds: Collection[str]) -> Ch
 def _choice(package: dict[str, Any], hashes: frozenset[str], ranks: dict[str, int], folder: Path) -> Choice:
     name = normal(package["name"])
     listed = [each for each in (*package.get("wheels", []), package.get("archive"), package.get("sdist")) if each]
-    found = [each for each in (_file(name, file, folder) for file in listed) if _rank(each, ranks) is not None]
+    named = [each for each in (_file(name, file, folder) for file in listed) if each is not None]
+    found = [each for each in named if _rank(each, ranks) is not None]
     if not found:
         raise _unbuildable(name, "it has neither a wheel for this Python and platform nor source code")
     locked = [each for each in found if each.sha256 in hashes or not hashes]
@@ -209,10 +156,12 @@ def _choice(package: dict[str, Any], hashes: frozenset[str], ranks: dict[str, in
     return min(locked, key=lambda each: _rank(each, ranks) or 0)
 
 
-def _file(name: str, file: dict[str, Any], folder: Path) -> Choice:
+def _file(name: str, file: dict[str, Any], folder: Path) -> Choice | None:
+    """Return a file as it is kept in the cache; None if its name or its hash could lead to another place."""
     place = file.get("url") or str((folder / file["path"]).resolve())
     label = unquote(place.partition("#")[0].partition("?")[0].rpartition("/")[2])
-    return Choice(name=name, file=file.get("name", label), sha256=file.get("hashes", {}).get("sha256", ""), place=place)
+    kept, sha256 = FileName.read(file.get("name", label)), file.get("hashes", {}).get("sha256", "")
+    return Choice(name=name, file=str(kept), sha256=sha256, place=place) if kept and SUM.fullmatch(sha256) else None
 
 
 def _rank(choice: Choice, ranks: dict[str, int]) -> int | None:
@@ -256,7 +205,7 @@ def _build_requirements(
     lines: list[str] = []
     for each in sources:
         try:
-            lines += build_requirements(each.path)
+            lines += sdist.build_requirements(each.path)
         except ValueError as error:
             raise _unbuildable(each.name, str(error)) from None
     names = ", ".join(each.name for each in sources)
@@ -272,6 +221,7 @@ def _unbuildable(name: str, reason: str) -> UserError:
 
 
 def _key(lock: Lock, target: Target) -> str:
+    import hashlib
 
     return hashlib.sha256(msgspec.json.encode([lock.digest, target])).hexdigest()[:32]
 
@@ -287,6 +237,7 @@ def _recorded(record: Path, folder: Path) -> list[Wheel]:
 
 
 def _write(record: Path, wheels: Sequence[Wheel]) -> None:
+    from yurt import private
 
     rows = [{name: value for name, value in msgspec.structs.asdict(each).items() if name != "path"} for each in wheels]
     private.make_folder(record.parent)

@@ -13,7 +13,10 @@ home_is_held() { # home_is_held REASON PRIORITY: whether the user holds a job; o
 home_waiting() { # prints JOB SUBMITTED for each job that waits for a sync; an array is one job; fails if it cannot know
   command -v squeue > /dev/null 2>&1 || return 0
   home_finish
-  home_rows=$(home_jobs) || return
+  home_rows=$(home_jobs 2>&1) || { # other lines have no comment
+    case $home_rows in *'not establish a configuration source'*) return 0 ;; esac # Slurm's commands, and no cluster: no jobs
+    printf '%s\n' "$home_rows" >&2 && return 1
+  }
   printf '%s\n' "$home_rows" | while IFS='|' read -r job submitted reason priority comment; do
     case $comment in home_sync | 'home_sync '*) ;; *) continue ;; esac
     if home_is_held "$reason" "$priority"; then echo "$job $submitted"; fi

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from yurt import private
 from yurt.cli.progress import watching
 from yurt.cli.root import root
 from yurt.errors import UserError, YurtError
@@ -121,6 +122,7 @@ FATAL = 3
 
 def main() -> None:
     """Run `home_sync` and exit with Unison's exit code, the highest of all pairs."""
+    private.ignore_relative_path()
     try:
         code = _run_shown(sys.argv[1:])
     except KeyboardInterrupt:

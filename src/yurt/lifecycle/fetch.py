@@ -20,6 +20,7 @@ from yurt.config import paths
 from yurt.errors import NotFoundError, UnreachableError, UserError, YurtError
 from yurt.lifecycle.files import transfer
 from yurt.lifecycle.files.transfer import Fetched, Wanted, shown
+from yurt.lifecycle.outbox.pending import cancel_saved
 from yurt.lifecycle.select import begun, by_sweep, which
 from yurt.model.again import again
 from yurt.model.files import Brought, Contents, count
@@ -75,6 +76,8 @@ def fetch(
     several = len(entries) > 1 or any(entry.run.tasks for entry in which(index, names))
     project = _project(folder) if folder is not None else None
     wanted = Wanted(only=only, everything=everything, folder=folder, several=several, project=project)
+    for context in dict.fromkeys(entry.run.context for entry in entries):
+        cancel_saved(index, context)
     found = fetch_runs(index, entries, wanted, watch=watch)
     done, errors, unmatched = found.done, found.errors, found.unmatched
     messages = _shortened([error.message for error in errors])

@@ -66,8 +66,12 @@ def logs(
     filters: Sequence[str] = (),
     follow: bool = False,
     lines: int | None = None,
+    only: Stream | None = None,
 ) -> None:
-    """Pass the output of runs and tasks to `reader`: what they wrote so far; with `follow`, until all have finished."""
+    """Pass the output of runs and tasks to `reader`: what they wrote so far; with `follow`, until all have finished.
+
+    `only`: the other log may be left out.
+    """
     index = _store()
     if follow:
         entries, warnings = select.meant(index, names, filters)
@@ -83,7 +87,7 @@ def logs(
 
         run = entries[0].run
         reader.begin([run], labels=False)
-        message = copy(index, run, lambda which, part: reader.wrote(run.id, which, part), lines=lines)
+        message = copy(index, run, lambda which, part: reader.wrote(run.id, which, part), lines=lines, only=only)
         reader.ended(run.id)
         _warn(reader, [message] if message else [])
         return
@@ -190,12 +194,14 @@ def logs_command(
     change the output of runs. A pipe or file gets the exact bytes.
     """
 
-    one = only["only_out"] != only["only_err"]
-    printer = Printer({"out" if only["only_out"] else "err"} if one else {"out", "err"})
+    one: Stream | None = None
+    if only["only_out"] != only["only_err"]:
+        one = "out" if only["only_out"] else "err"
+    printer = Printer({one} if one else {"out", "err"})
     if follow:
         call.enable_gc()
     with printer:
-        logs(runs, printer, filters=filters, follow=follow, lines=lines)
+        logs(runs, printer, filters=filters, follow=follow, lines=lines, only=one)
 
 
 class Printer:

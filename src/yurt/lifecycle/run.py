@@ -19,6 +19,7 @@ from yurt.cli.values import Choice, Number
 from yurt.config import contexts, facts, neptune, unused_keys
 from yurt.contexts import connect, folders
 from yurt.errors import UnreachableError, YurtError
+from yurt.lifecycle.outbox.pending import cancel_saved
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Planned, Request
 from yurt.model import layout, settings
@@ -28,6 +29,7 @@ from yurt.model.result import Result
 from yurt.model.run import Plan, Run
 from yurt.model.settings_storage import OUTPUT
 from yurt.store import Entry, Store
+from yurt.store.connection import INDEX_CODES
 
 if TYPE_CHECKING:
     from yurt.backends.base import Runs
@@ -73,7 +75,7 @@ def run(
     from yurt.lifecycle.outbox.enqueue import enqueue
 
     try:
-        _cancel_first(context)
+        cancel_saved(folders.known_store(), contexts.current_name(context))
         place, planned, known = _planned(request, context, after, after_any, watch)
         index = known or folders.store()
         if notify:
@@ -112,7 +114,7 @@ def race(
     try:
         places, plans, absent = [], [], list[str]()
         for context, request in candidates:
-            _cancel_first(context)
+            cancel_saved(folders.known_store(), contexts.current_name(context))
             try:
                 place, planned, _known = _planned(request, context, after, after_any, watch)
             except UnreachableError as error:  # it needs something that only its site knows, such as its environment
@@ -140,19 +142,10 @@ def race(
     return Result(kind="run", data=entry, warnings=[*told, *absent, *warnings])
 
 
-def _cancel_first(context: str) -> None:
-    """Send the saved cancellations of a context: those runs go on while a run is planned there, which may take long."""
-    name, known = contexts.current_name(context), folders.known_store()
-    cancels = known.cancels(name) if known is not None else []
-    if known is not None and cancels:
-        from yurt.lifecycle.outbox.cancellations import tell_cancel
-
-        with suppress(YurtError):  # a later refresh sends them
-            tell_cancel(known, cancels, connect.responding_backend(name).runs)
-
-
 def _note_refused(error: YurtError) -> None:
     """Record that this run is not the last run: then `-` does not mean the one before it."""
+    if error.code in INDEX_CODES:
+        return  # the index is what failed, perhaps after a long wait
     with suppress(YurtError):
         if (known := folders.known_store()) is not None:
             known.note_refused(error.message)

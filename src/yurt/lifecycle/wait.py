@@ -190,7 +190,7 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
                 continue
             run, status = entries[places[0]].run, entries[places[0]].status
             print(render.escaped(_end_line(run, status)), file=sys.stderr)
-            if hint := memory_hint(run, status.state, status.task_states):
+            if hint := memory_hint(run, status.state, status.task_states, status.usage):
                 print(f"  hint: {hint}", file=sys.stderr)
 
     now.warnings += done.warnings

@@ -81,6 +81,8 @@ class LogPosition(msgspec.Struct):
     """Whether the run has finished and its logs were read completely."""
     gone: bool = False
     """Whether its run folder does not exist."""
+    only: Stream | None = None
+    """The one log that is wanted of a single run: the other may be long."""
     cut: int = 0
     """With a limit of lines: the bytes at the end of a log that are shown, if its last lines are longer."""
 

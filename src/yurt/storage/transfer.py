@@ -11,7 +11,7 @@ import msgspec
 
 from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.model.data import Manner, Moved
-from yurt.model.files import Pick, Progress
+from yurt.model.files import Pick, Progress, unreported
 from yurt.model.site_words import count
 from yurt.storage import here
 from yurt.storage.contents import missing
@@ -105,9 +105,20 @@ def _check_room(target: Path, tools: Sequence[str]) -> None:
         room.check(target.parent, size)
 
 
+def _check_room_of_folder(source: Spot, target: Path, manner: Manner) -> None:
+    """HereIsFullError if the files that rsync would bring do not fit; what they replace makes room for them."""
+    only_asked = msgspec.structs.replace(manner, dry=True, delete=False)
+    size = rsync_copy.get(source.host, f"{source.path}/", target, only_asked, unreported).size
+    if size > room.free(target):
+        here = (Path(inside, name) for inside, _folders, names in os.walk(target) for name in names)
+        room.check(target, size - sum(each.lstat().st_blocks * 512 for each in here))
+
+
 def _get(source: Spot, target: Path, manner: Manner, progress: Progress, *, folder: bool, has_rsync: bool) -> Moved:
     if has_rsync and rsync_process.usable():
         with contextlib.suppress(rsync_process.Strange):
+            if folder and not manner.dry:
+                _check_room_of_folder(source, target, manner)
             return rsync_copy.get(source.host, source.path + "/" * folder, target, manner, progress)
 
     tar_copy.without_delete(manner.delete)

@@ -236,6 +236,9 @@ def batches(names: Sequence[str]) -> Iterator[list[str]]:
         yield batch
 
 
+LONGEST_END = 1 << 20
+"""Bytes after the end of an archive: tar fills its last record, of some kilobytes."""
+
 LONGEST_HEADER = 16 << 20
 """Bytes before the content of a file: its name and its attributes."""
 
@@ -265,8 +268,11 @@ class _Reader:
 
     def rest(self) -> None:
         """Read the rest of the stream; the exit code is set only at its end."""
-        for _chunk in self._chunks:
-            pass
+        left = LONGEST_END
+        for chunk in self._chunks:
+            left -= len(chunk)
+            if left < 0:
+                raise tarfile.ReadError("it does not end")
 
 
 def _extract(
@@ -280,17 +286,22 @@ def _extract(
 ) -> Iterator[tuple[str, int, bool]]:
     """Extract the archive into `target`; yield of each complete file its first path component, size, and if it existed.
 
-    NotRequested: it contains another file than these. `progress` receives the bytes of the current file. `backup`: keep
-    a file that is replaced as NAME~. A file that is replaced keeps its mode; a new one gets that of the user's umask.
+    NotRequested: it contains another file than these, or one twice. HereIsFullError: a file does not fit on the disk;
+    with holes, it can be larger than all that the site sends. `progress` receives the bytes of the current file.
+    `backup`: keep a file that is replaced as NAME~. A file that is replaced keeps its mode; a new one gets that of the
+    user's umask.
     """
     reader = _Reader(stream)
-    came: set[str] = set()
+    came, left = set[str](), set(requested)
     with tarfile.open(fileobj=reader, mode="r|", errors="surrogateescape") as archive:  # type: ignore[call-overload]
         for member in archive:
             reader.refill()
             name = member.name.removeprefix("./")
-            if name not in requested:
+            if name not in left:
                 raise NotRequested(name)
+            left.remove(name)
+            if member.size < 0:
+                raise tarfile.ReadError("a file has a negative size")
             if not (member.issym() or member.islnk() or member.isreg()):
                 continue
             if partial.is_symlink():
@@ -305,6 +316,7 @@ def _extract(
             elif member.issym():
                 made.symlink_to(member.linkname)
             else:
+                room.check(target, member.size)
                 with _create(made, member) as file:
                     content = archive.extractfile(member)
                     while part := content.read(1 << 18) if content is not None else b"":

@@ -146,7 +146,8 @@ def waits_for(live: Live, partition: LivePartition | None, resources: Resources,
     pending = live.queue.pending if partition is None else partition.pending
     if pending:
         parts.append(f"{pending} pending job{'' if pending == 1 else 's'}")
-    return ", ".join(parts) or "no node has enough free"
+    guess = "no node has enough free" if seconds is not None else "the site's answer has no time that can be read"
+    return ", ".join(parts) or guess
 
 
 def _reservations(live: Live, resources: Resources, seconds: float | None) -> list[str]:

@@ -188,6 +188,10 @@ def test_versions(line: str, version: tuple[int, ...]) -> None:
     assert version_in(line) == version
 
 
+def test_a_version_of_thousands_of_digits() -> None:
+    assert len(str(version_in(f"x 1.{'9' * 5000}"))) < 100
+
+
 def test_lines_of_ssh_keygen() -> None:
     found = read_key("256 SHA256:abc+/ alice (at) home (ED25519)\n")
     assert (found.bits, found.fingerprint, found.type) == (256, "SHA256:abc+/", "ED25519")

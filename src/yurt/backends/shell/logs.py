@@ -16,6 +16,9 @@ SILENCE = 30.0
 
 NO_FOLDER = 44
 
+NO_BYTES = 1 << 53
+"""An offset after the end of every log."""
+
 AT_ONCE = 1 << 20
 """Bytes that the first request asks for: of each log, at most so many. A longer one is then streamed."""
 
@@ -56,7 +59,8 @@ def script(*, many: bool) -> str:
 
 
 def _arguments(log: LogPosition, lines: int | None) -> list[str]:
-    return [log.folder, str(log.out), str(log.err), str(lines or "")]
+    out, err = (NO_BYTES if log.only == "err" else log.out), (NO_BYTES if log.only == "out" else log.err)
+    return [log.folder, str(out), str(err), str(lines or "")]
 
 
 def many(

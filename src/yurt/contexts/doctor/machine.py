@@ -129,9 +129,9 @@ def _contexts() -> Iterator[Finding]:
     except YurtError as error:
         yield fault("contexts", "contexts.yaml cannot be used", error.hint, detail=error.message)
         return
-    for name in sorted(found.invalid):
-        reason = contexts.why_invalid(file, name).message
-        yield fault("contexts", "a context is invalid", f"run `yurt context edit {name}`", detail=reason)
+    names = sorted(found.invalid)
+    for name, why in zip(names, contexts.all_invalid(file, names), strict=True):
+        yield fault("contexts", "a context is invalid", f"run `yurt context edit {name}`", detail=why.message)
     if not found.invalid:
         yield ok("contexts", f"contexts.yaml is valid: {len(found.contexts)} contexts")
 

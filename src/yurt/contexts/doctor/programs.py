@@ -82,7 +82,7 @@ def first_line(argv: Sequence[str]) -> str:
 
 def version_in(line: str) -> tuple[int, ...]:
     """Return the version in a program's first line: OpenSSH_9.2p1 is (9, 2), git version 2.39.5 is (2, 39, 5)."""
-    found = re.search(r"(?<![\w.])v?(\d+(?:\.\d+)+)|_(\d+\.\d+)", line)
+    found = re.search(r"(?<![\w.])v?(\d{1,9}(?:\.\d{1,9})+)|_(\d{1,9}\.\d{1,9})", line)
     return tuple(int(part) for part in (found[1] or found[2]).split(".")) if found else ()
 
 

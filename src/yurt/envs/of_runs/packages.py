@@ -24,22 +24,21 @@ def packages_of(store: Store, run: Run, *, ask: bool = False) -> dict[str, str]:
     plan = store.plan(run.sweep or run.id)
     if plan is not None and plan.packages:
         return plan.packages
-    return kept(run.env) or (_asked(run.context, run.env) if ask else {})
+    return kept(run.env, run.context) or (_asked(run.context, run.env) if ask else {})
 
 
-def kept(env: RunEnv) -> dict[str, str]:
-    """Return the packages of an environment that this machine has recorded."""
-    try:
-        text = locks.file(env.address).read_text()
-    except OSError:
-        return {}
-    return {each.name: each.version for each in listed(text, env.title)}
+def kept(env: RunEnv, context: str) -> dict[str, str]:
+    """Return the packages of an environment of a context that this machine has recorded."""
+    for file in (locks.file(env.address), locks.file(env.address, context)):
+        with suppress(OSError):
+            return {each.name: each.version for each in listed(file.read_text(), env.title)}
+    return {}
 
 
-def keep(env: RunEnv, text: str) -> None:
+def keep(env: RunEnv, context: str, text: str) -> None:
     """Record the packages of an environment that were chosen on the site."""
     if text.strip():
-        paths.write_private(locks.file(env.address), text.encode())
+        paths.write_private(locks.file(env.address, context), text.encode())
 
 
 def listed(text: str, title: str) -> list[Package]:
@@ -55,5 +54,5 @@ def is_conda(title: str) -> bool:
 def _asked(context: str, env: RunEnv) -> dict[str, str]:
     with suppress(YurtError):
         (state,) = connect.named_backend(context).envs.look([env.folder])
-        keep(env, state.lock)
-    return kept(env)
+        keep(env, context, state.lock)
+    return kept(env, context)

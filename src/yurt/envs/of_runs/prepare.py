@@ -154,7 +154,7 @@ def prepare(
             code="impossible",
             hint="use `--env-place scratch`",
         )
-    known = partial(locks.known, context, list(dict.fromkeys(bases.values())))
+    known = partial(locks.known, context, list(dict.fromkeys(bases.values())), declared)
     driver = _driver(context, facts, tools)
     lock, notes = Lock(""), list[str]()
     if declared.kind == "conda":
@@ -200,7 +200,7 @@ def prepare(
         build=build,
         offline=not reaches,
         target=target,
-        packages={each.name: each.version for each in lock.packages} or kept(env),
+        packages={each.name: each.version for each in lock.packages} or kept(env, context.name),
         needs_uv=not python.venv or bool(lock.torch_backend and reaches),
         notes=notes,
     )

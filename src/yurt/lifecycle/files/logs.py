@@ -18,8 +18,8 @@ Sink = Callable[[Stream, bytes], None]
 """Receives the bytes that a run wrote to one of its logs."""
 
 
-def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str:
-    """Pass what a run has written so far to `sink`.
+def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None, only: Stream | None = None) -> str:
+    """Pass what a run has written so far to `sink`. `only`: one log is enough.
 
     If the run has finished and its folder is unreachable or gone, the part saved on this machine is used; if that is
     all, the site is given only a moment. Return a warning about that, or an empty string. NotFoundError if there are no
@@ -28,11 +28,12 @@ def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str
     entry = store.get(run.id)
     saved = entry is not None and all_saved(store, entry)
     with ending_by(time.monotonic() + clocks().again if saved else None):
-        return _copy(store, run, entry, sink, lines, saved=saved)
+        return _copy(store, run, LogPosition(run.id, run.folder, only=only), sink, lines, entry=entry, saved=saved)
 
 
-def _copy(store: Store, run: Run, entry: Entry | None, sink: Sink, lines: int | None, *, saved: bool) -> str:
-    log = LogPosition(run.id, run.folder)
+def _copy(
+    store: Store, run: Run, log: LogPosition, sink: Sink, lines: int | None, *, entry: Entry | None, saved: bool
+) -> str:
     if not run.folder and run.race and entry is not None and not entry.status.final:
         return ""  # no candidate has started yet
     if not run.folder:
@@ -41,7 +42,7 @@ def _copy(store: Store, run: Run, entry: Entry | None, sink: Sink, lines: int | 
             code="not-found",
             hint=f"see the run with `yurt show {run.id}`",
         )
-    basis = early_answer.basis_of_logs(run.context, run.folder, lines)
+    basis = early_answer.basis_of_logs(run.context, run.folder, lines, log.only)
     answer = early_answer.find(run.context, basis)
     with Reading(run.context):
         if answer is not None and log_chunks.read(answer, log, _to(sink)):

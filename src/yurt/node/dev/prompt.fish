@@ -1,4 +1,5 @@
-# The time left in the prompt of a fish of a dev node, before your own prompt. Your configuration has been read.
+# The prompt of a fish of a dev node: the time left, and whether it is in a folder that a restore has replaced, before your
+# own prompt. Your configuration has been read.
 set -g __yurt_end (dirname (dirname (status filename)))/end
 functions --query fish_prompt; and functions --copy fish_prompt __yurt_own_prompt
 function fish_prompt
@@ -13,5 +14,6 @@ function fish_prompt
             printf '[%sh%sm left] ' (math --scale=0 "$minutes / 60") (math "$minutes % 60")
         end
     end
+    command test . -ef $PWD; or printf '[replaced folder] '
     functions --query __yurt_own_prompt; and __yurt_own_prompt
 end

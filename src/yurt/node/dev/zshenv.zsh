@@ -1,5 +1,5 @@
-# The start of a zsh of a dev node: your own files as usual, then the environment of the job and the time left in the
-# prompt. zsh reads it as .zshenv; from then on it reads the files of your own folder.
+# The start of a zsh of a dev node: your own files as usual, then the environment of the job. The prompt has the time left,
+# and whether the shell is in a folder that a restore has replaced. zsh reads it as .zshenv; from then on it reads the files of your own folder.
 __yurt_folder=${ZDOTDIR%/ssh}
 if [[ -n $YURT_ZDOTDIR ]]; then ZDOTDIR=$YURT_ZDOTDIR; else unset ZDOTDIR; fi
 unset YURT_ZDOTDIR
@@ -16,11 +16,13 @@ __yurt_prompt() { # from the second time on it runs last: a prompt that is set a
   __yurt_left=
   { read -r end < "$__yurt_folder/end" } 2> /dev/null
   end=${end%%.*}
-  [[ $end == <-> ]] || return 0
-  minutes=$(((end - $(date +%s)) / 60))
-  ((minutes > 0)) || minutes=0
-  __yurt_left="[${minutes}m left] "
-  ((minutes < 60)) || __yurt_left="[$((minutes / 60))h$((minutes % 60))m left] "
+  if [[ $end == <-> ]]; then
+    minutes=$(((end - $(date +%s)) / 60))
+    ((minutes > 0)) || minutes=0
+    __yurt_left="[${minutes}m left] "
+    ((minutes < 60)) || __yurt_left="[$((minutes / 60))h$((minutes % 60))m left] "
+  fi
+  [[ . -ef $PWD ]] || __yurt_left+='[replaced folder] '
   PS1=$__yurt_left$PS1
 }
 precmd_functions+=(__yurt_prompt)
