@@ -15,8 +15,9 @@ from yurt.envs import indexes, repository, uv_config
 from yurt.envs.declared import named
 from yurt.envs.download import Downloader
 from yurt.envs.resolve import resolve
-from yurt.envs.sdist import build_requirements, fetch
+from yurt.envs.sdist import build_requirements
 from yurt.envs.target import Target
+from yurt.envs.wheels import fetch
 from yurt.errors import UnconfirmedError, UnreachableError, UserError
 
 TARGET = Target("3.11.2", "x86_64", "glibc 2.36")
