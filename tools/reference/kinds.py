@@ -32,8 +32,7 @@ from yurt.homes.list_conflicts import HomeConflicts
 from yurt.homes.outcomes import Outcome
 from yurt.homes.status import HomeStatus
 from yurt.lab import Started
-from yurt.lab.manage import Command, FaultSet, Indexed, Settings, Stopped
-from yurt.lab.manage import LabStatus
+from yurt.lab.manage import Command, FaultSet, Indexed, LabStatus, Settings, Stopped
 from yurt.lifecycle.cancel import Cancelled
 from yurt.lifecycle.diff import Difference
 from yurt.lifecycle.files.transfer import Fetched
