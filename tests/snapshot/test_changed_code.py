@@ -13,6 +13,7 @@ from tests.snapshot import sending
 from tests.snapshot.conftest import Here, OnClusters, Place, assert_arrived
 from tests.snapshot.test_send import NO_GIT
 from yurt.backends import scripts
+from yurt.backends.job import module
 from yurt.lab import Lab
 from yurt.snapshot import Snapshot, take
 from yurt.transport.base import Answer, Host
@@ -142,3 +143,19 @@ def test_a_run_that_changes_shared_code(laptop: Laptop, lab: Lab) -> None:
     third = laptop.run("alpha", "--grid", "n=1..2", "python3", "-c", sweep)
     assert "lib/a.py" in third["warnings"][0]
     assert laptop.ended(third["run"]["id"])["state"] == "completed"
+
+
+@pytest.mark.lab
+def test_modules_that_runs_import_stay(laptop: Laptop, lab: Lab) -> None:
+    """Python writes __pycache__ beside them: that is no reason to replace them, which a running job would notice."""
+    program = "import yurt; yurt.log(x=1)"
+    words = ("env", "-u", "PYTHONDONTWRITEBYTECODE", "python3", "-c", program)
+    first = laptop.run("alpha", *words)["run"]
+    assert laptop.ended(first["id"])["state"] == "completed"
+    base = first["folder"].partition("/projects/")[0]
+    modules = f"{base}/node/{module.name()}"
+    ssh = Ssh(lab)
+    assert "__pycache__" in ssh("alpha", f"ls {modules}/yurt")
+    before = ssh("alpha", f"stat -c %i {modules}")
+    assert laptop.ended(laptop.run("alpha", "true")["run"]["id"])["state"] == "completed"
+    assert ssh("alpha", f"stat -c %i {modules}") == before

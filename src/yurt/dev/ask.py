@@ -18,7 +18,7 @@ from yurt.store import Entry
 ASK = f"""\
 cd "$1" && eval "$(sed -n '/^imports=/{{p;q;}}' {layout.JOB})" || exit
 export YURT_RUN_DIR="$1"
-exec python3 -I -S -c '{START}' "$imports" ask "$2"
+exec python3 -I -S -B -c '{START}' "$imports" ask "$2"
 """
 """Asks with the version of the program that the run's job uses; job.sh names its folder."""
 

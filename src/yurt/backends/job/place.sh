@@ -52,8 +52,15 @@ started() { # reports a closed gate: a job has won, or the user has cancelled th
 list_of() { # list_of FOLDER: the list of a folder's files, next to it
   printf '%s\n' "${1%/*}/list-${1##*/}"
 }
+same_modules() { # same_modules FOLDER: whether its files are as in its list. Python adds __pycache__ when a run imports one
+  left_out=__pycache__
+  is_unchanged "$1" "$(list_of "$1")"
+  set -- $?
+  left_out=
+  return "$1"
+}
 make_module() { # make_module FOLDER SIZE: the modules for Python in a run, complete or not at all
-  if is_unchanged "$1" "$(list_of "$1")" || ! command -v gzip > /dev/null; then return 0; fi
+  if same_modules "$1" || ! command -v gzip > /dev/null; then return 0; fi
   purged=
   # Without a list, it may be one that another submission is making.
   [ ! -d "$1" ] || { [ ! -e "$(list_of "$1")" ] && [ -z "$(find "$1" -maxdepth 0 -mmin +10)" ]; } || purged=yes
@@ -126,7 +133,7 @@ make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, complete or n
 is_complete() { # is_complete [SIZE NAME]...
   while [ $# -gt 0 ]; do
     case $2 in
-      node/*) is_unchanged "${project%/projects/*}/$2" "$(list_of "${project%/projects/*}/$2")" || return ;;
+      node/*) same_modules "${project%/projects/*}/$2" || return ;;
       *) [ -e "$run/$2" ] || return ;;
     esac
     shift 2

@@ -53,20 +53,22 @@ def _has_code(plan: Plan) -> bool:
 def _has_modules(plan: Plan) -> bool:
     folder = layout.module(plan.project_folder, module.name(module.needed(plan.run)))
     above, _, name = folder.rpartition("/")
-    return _is_unchanged(folder, f"{above}/list-{name}")
+    return _is_unchanged(folder, f"{above}/list-{name}", left_out=b"__pycache__")
 
 
-def _is_unchanged(folder: str, saved: str) -> bool:
+def _is_unchanged(folder: str, saved: str, left_out: bytes = b"") -> bool:
     """Return whether the files of a folder are as in a list of `list_files` in unchanged.sh."""
     with open(saved, "rb") as file:
         expected = file.read().split(b"\0")
-    return sorted(_entries(os.fsencode(folder), b"")) == sorted(expected[:-1])
+    return sorted(_entries(os.fsencode(folder), b"", left_out)) == sorted(expected[:-1])
 
 
-def _entries(folder: bytes, below: bytes) -> list[bytes]:
+def _entries(folder: bytes, below: bytes, left_out: bytes) -> list[bytes]:
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:
+            if entry.name == left_out:
+                continue
             name = below + entry.name
             seen = entry.stat(follow_symlinks=False)
             mode = b"%o" % (seen.st_mode & 0o7777)
@@ -74,7 +76,7 @@ def _entries(folder: bytes, below: bytes) -> list[bytes]:
                 found.append(b"l %s %s" % (os.readlink(entry.path), name))
             elif entry.is_dir(follow_symlinks=False):
                 found.append(b"d %s %s" % (mode, name))
-                found += _entries(entry.path, name + b"/")
+                found += _entries(entry.path, name + b"/", left_out)
             elif entry.is_file(follow_symlinks=False):
                 seconds, rest = divmod(seen.st_mtime_ns, 10**9)
                 found.append(b"f %s %d %d.%09d0 %s" % (mode, seen.st_size, seconds, rest, name))

@@ -1,8 +1,8 @@
 # Finds out whether files are as they were written: by names, types, modes, sizes and times, in one pass. Only
 # definitions: the script that needs them follows.
 
-list_files() ( # list_files FOLDER: prints an entry for each file in it
-  cd "$1" && find . -mindepth 1 \( -type d -printf 'd %m %P\0' -o -type l -printf 'l %l %P\0' -o -printf '%y %m %s %T@ %P\0' \)
+list_files() ( # list_files FOLDER: prints an entry for each file in it, without those of the name in left_out
+  cd "$1" && find . -mindepth 1 ${left_out:+-name "$left_out" -prune -o} \( -type d -printf 'd %m %P\0' -o -type l -printf 'l %l %P\0' -o -printf '%y %m %s %T@ %P\0' \)
 )
 is_unchanged() { # is_unchanged FOLDER LIST: whether the files are as in a list of list_files
   [ -d "$1" ] && [ -e "$2" ] || return

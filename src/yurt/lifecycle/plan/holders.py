@@ -18,7 +18,7 @@ HOLD = ("sh", "-c", f'exec sh "$YURT_RUN_DIR/{layout.JOB}" hold')
 START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from yurt.node.dev.__main__ import main; sys.exit(main())"
 """Starts a word of the program of a dev node. Arguments: the folder of the modules, the word."""
 
-HOLD_DEV = 'exec python3 -I -S -c "$1" "${YURT_RUN_DIR%/projects/*}/node/$2" hold'
+HOLD_DEV = 'exec python3 -I -S -B -c "$1" "${YURT_RUN_DIR%/projects/*}/node/$2" hold'
 """Keeps a dev node: restores its workspace, backs it up, and waits."""
 
 CONFIGURATION = "YURT_DEV"
