@@ -111,7 +111,7 @@ def test_own_files_and_packages(yurt: Yurt, tmp_path: Path) -> None:
     about = tmp_path / "path" / "campus_sites-1.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: campus-sites\nVersion: 1\n")
-    (about / "entry_points.txt").write_text("[yurt.contexts]\ncampus = campus_sites\n")
+    (about / "entry_points.txt").write_text("[yurt.sites]\ncampus = campus_sites\n")
     there = {"PYTHONPATH": str(tmp_path / "path")}
     found = yurt("context", "profiles", "--json", environment=there).json
     origins = {each["name"]: each["origin"] for each in found["data"]}

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The start of a terminal of a dev node: your profile, then the environment of the job. The prompt has the time left, and
-# whether the shell is in a folder that a restore has replaced: the path in your own prompt is then that of the new one.
+# says if a restore has replaced the folder: its path is then that of the new one.
 __yurt_folder=${BASH_SOURCE[0]%/ssh/*}
 # shellcheck disable=SC1090,SC1091
 {
@@ -20,16 +20,13 @@ __yurt_prompt() { # your own prompt follows; a prompt that is set again each tim
   __yurt_left=
   { read -r end < "$__yurt_folder/end"; } 2> /dev/null || :
   end=${end%%.*}
-  case $end in
-    '' | *[!0-9]*) ;;
-    *)
-      printf -v now '%(%s)T' -1
-      minutes=$(((end - now) / 60))
-      [ "$minutes" -gt 0 ] || minutes=0
-      __yurt_left="[${minutes}m left] "
-      [ "$minutes" -lt 60 ] || __yurt_left="[$((minutes / 60))h$((minutes % 60))m left] "
-      ;;
-  esac
+  if [[ $end =~ ^[0-9]+$ ]]; then
+    printf -v now '%(%s)T' -1
+    minutes=$(((end - now) / 60))
+    ((minutes > 0)) || minutes=0
+    __yurt_left="[${minutes}m left] "
+    ((minutes < 60)) || __yurt_left="[$((minutes / 60))h$((minutes % 60))m left] "
+  fi
   [ . -ef "$PWD" ] || __yurt_left+='[replaced folder] '
   PS1=$__yurt_left$PS1
 }

@@ -1,5 +1,4 @@
-# The prompt of a fish of a dev node: the time left, and whether it is in a folder that a restore has replaced, before your
-# own prompt. Your configuration has been read.
+# The prompt of bashrc.sh, for fish. Your configuration has been read.
 set -g __yurt_end (dirname (dirname (status filename)))/end
 functions --query fish_prompt; and functions --copy fish_prompt __yurt_own_prompt
 function fish_prompt

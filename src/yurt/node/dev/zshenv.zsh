@@ -1,5 +1,4 @@
-# The start of a zsh of a dev node: your own files as usual, then the environment of the job. The prompt has the time left,
-# and whether the shell is in a folder that a restore has replaced. zsh reads it as .zshenv; from then on it reads the files of your own folder.
+# As bashrc.sh, for zsh, which reads it as .zshenv; from then on it reads the files of your own folder.
 __yurt_folder=${ZDOTDIR%/ssh}
 if [[ -n $YURT_ZDOTDIR ]]; then ZDOTDIR=$YURT_ZDOTDIR; else unset ZDOTDIR; fi
 unset YURT_ZDOTDIR
