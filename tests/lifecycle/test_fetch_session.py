@@ -129,3 +129,17 @@ def test_a_folder_in_the_way_of_a_file(shared_laptop: Laptop, tmp_path: Path) ->
     assert f"'{tmp_path}/a' is a folder with files" in done.json["error"]["message"]
     assert "--to" in done.json["error"]["hint"]
     assert {each.name for each in tmp_path.iterdir()} == {"a", "b", "c"} and (tmp_path / "a" / "mine").is_dir()
+
+
+def test_an_rsync_that_only_exits(shared_laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
+    laptop, ssh = shared_laptop, Ssh(lab)
+    run, _folder = finished(laptop, 'echo one > "$YURT_OUTPUTS/one"')
+    assert laptop.quick("fetch", run, "--to", str(tmp_path / "first")).code == 0  # the site has the script now
+    ssh("alpha", "mkdir -p bin-only && printf '#!/bin/sh\\nexit 0\\n' > bin-only/rsync && chmod 755 bin-only/rsync")
+    ssh("alpha", "cp -p .bashrc .bashrc.kept; sed -i '1i PATH=$HOME/bin-only:$PATH' .bashrc")
+    try:
+        done = laptop.quick("fetch", run, "--to", str(tmp_path / "second"))
+    finally:
+        ssh("alpha", "mv .bashrc.kept .bashrc; rm -r bin-only")
+    assert "internal error" not in done.err and done.code in (0, 5), done
+    assert (done.code == 0) == (tmp_path / "second" / "one").is_file()

@@ -329,6 +329,7 @@ def fenced(here: User, tmp_path: Path) -> User:
     """A user with the empty folder `em`, and links to yurt's own folder in the tier."""
     (tmp_path.parent / f"{tmp_path.name}-outside").mkdir()
     (here.project / "em").symlink_to(tmp_path.parent / f"{tmp_path.name}-outside")
+    assert here.quick("trust", "em").code == 0
     (tmp_path / "store" / "kept").write_text("1")
     (tmp_path / "store" / "ly").symlink_to(here.home / "data")
     (tmp_path / "store" / "up").symlink_to(here.home)
@@ -520,3 +521,19 @@ def test_an_archive_with_very_deep_folders(here: User, tmp_path: Path) -> None:
     done = here.quick("data", "get", "--unpack", "data:deep.tar", "deep")
     assert done.code == 5 and "nested too deeply" in done.err, done
     assert not [each for each in here.project.iterdir() if "deep" in each.name]
+
+
+def test_a_link_of_the_project_is_uploaded_after_a_question(here: User, tmp_path: Path) -> None:
+    """The author of a checkout could have made `data` a link to ~/.ssh; a path that the user types may be anywhere."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "id_rsa").write_text("key")
+    (here.project / "sets").symlink_to(other)
+    for source in ("sets", "sets/id_rsa"):
+        refused = here.quick("data", "put", source, "data:taken/")
+        assert refused.code == 2 and f"'sets' is a link to {other}" in refused.err, refused
+        assert f"yurt trust {other}" in refused.err
+    assert not here.quick("data", "ls", "data:taken", "--json").json.get("data")
+    assert here.quick("data", "put", str(other), "data:typed/").code == 0
+    assert here.quick("trust", str(other)).code == 0
+    assert here.quick("data", "put", "sets", "data:taken/").code == 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from yurt.config import paths
 from yurt.errors import UnconfirmedError, in_one_line
@@ -33,8 +33,17 @@ def check(project: Project, files: Iterable[Path], where: str) -> None:
 def check_target(target: Path) -> None:
     """Raise UnconfirmedError if a link of the project leads a path to write to out of it, where the user has not agreed
     to that. A path outside the project that the user has typed is not one."""
+    _check_links(target, "write")
+
+
+def check_source(source: Path) -> None:
+    """The same of a path to upload: a link such as `data` could lead to `~/.ssh`."""
+    _check_links(source, "file")
+
+
+def _check_links(typed: Path, kind: Literal["write", "file"]) -> None:
     try:
-        path = Path.cwd() / target
+        path = Path.cwd() / typed
     except FileNotFoundError:  # so there is no project around it
         return
     if os.path.realpath(path) == str(path):  # no link, as usual: saves the imports
@@ -46,11 +55,14 @@ def check_target(target: Path) -> None:
     for each in reversed([path, *path.parents]):
         if each.is_symlink() and is_in(project, each.parent) and not is_in(project, each):
             real = os.path.realpath(each)
-            known = trust.of(project.label, str(project.folder)).writes
-            if not any(_below(real, other) for other in known):
+            agreed = trust.of(project.label, str(project.folder))
+            if not any(_below(real, other) for other in (agreed.writes if kind == "write" else agreed.files)):
                 shown, link = in_one_line(paths.as_typed(real)), in_one_line(os.path.relpath(each, project.folder))
+                secret = SECRET if kind == "file" and is_secret(Path(real)) else ""
                 raise UnconfirmedError(
-                    f"'{link}' is a link to {shown}, outside the project {project.name}", kind="write", names=[real]
+                    f"'{link}' is a link to {shown}{secret}, outside the project {project.name}",
+                    kind=kind,
+                    names=[real],
                 )
 
 

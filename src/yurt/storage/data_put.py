@@ -16,6 +16,7 @@ from yurt.cli import call, render
 from yurt.cli.ask import confirm
 from yurt.cli.declare import argument, option, verb
 from yurt.cli.progress import watching
+from yurt.contexts import outside_files
 from yurt.errors import RefusedError, UserError
 from yurt.model.data import Manner, Moved
 from yurt.model.files import Progress
@@ -126,6 +127,8 @@ def put(
         )
     if known:
         return _between(known, place, manner, watch)
+    for each in sources:
+        outside_files.check_source(Path(each))
     progress = shown("uploading", watch)
     if pack:
         moved, path = archives.put(Path(sources[0]), place, progress, checksum=checksum)

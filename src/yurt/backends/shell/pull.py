@@ -90,15 +90,18 @@ def outputs_at_once(
     mark = f"yurt-contents-{os.urandom(8).hex()}"
     before = f"yurt_first={shlex.quote(calls.rstrip().replace(chr(10), '; '))}; {wire.load_kept(name)}; {LOOK}"
     source = f"{folder}/{layout.OUTPUTS}"
-    errors, brought = rsync.bring_after(
-        host,
-        source,
-        target,
-        pick,
-        progress,
-        script=before,
-        arguments=[folder, mark, str(room.free(target))],
-    )
+    try:
+        errors, brought = rsync.bring_after(
+            host,
+            source,
+            target,
+            pick,
+            progress,
+            script=before,
+            arguments=[folder, mark, str(room.free(target))],
+        )
+    except rsync_process.Strange:  # nothing was fetched; the usual way finds out what is wrong
+        return None
     with host.reading():
         found = marked_contents(errors, mark, folder)
     return None if found is None else (found, brought)
